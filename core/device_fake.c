@@ -1,0 +1,152 @@
+/* A device for tests: real host memory, a clock that follows a script, facts that never change. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/device_host.h"
+#include "core/memory.h"
+
+struct fake {
+    struct fib_device base; /* first: the device handle points here */
+    double *call_ms;
+    size_t call_count, next;
+    double now_ms;
+    int64_t utc_s;
+    bool stepped;      /* the call under way has moved the clock itself ... */
+    double stepped_ms; /* ... by so much */
+};
+
+static void fake_close(struct fib_device *device)
+{
+    struct fake *fake = (struct fake *)device;
+    free(fake->call_ms);
+    free(fake);
+}
+
+static uint64_t fake_free_bytes(struct fib_device *device)
+{
+    return device->facts.memory_bytes;
+}
+
+/* Time of the call that just ended: its own word, else the script's next entry. A script may hold
+ * what a broken timer gives (0, negative, NaN): that shows in the window's time, but the clock
+ * itself never runs backwards. */
+static double call_time_ms(struct fake *fake)
+{
+    if (fake->stepped)
+        return fake->stepped_ms;
+    if (fake->call_count == 0)
+        return 1e-3;
+    const double call_ms = fake->call_ms[fake->next];
+    fake->next = (fake->next + 1) % fake->call_count;
+    return call_ms;
+}
+
+static enum fib_status fake_window_run(struct fib_window *window, struct fib_window_sample *sample,
+                                       struct fib_error *err)
+{
+    struct fake *fake = (struct fake *)window->device;
+    const struct fib_window_spec *spec = &window->spec;
+    enum fib_status st = FIB_OK;
+    if (spec->reset)
+        st = spec->reset(spec->reset_context, NULL, spec->slots, spec->call_count, err);
+    double window_ms = 0;
+    for (uint32_t i = 0; i < spec->call_count && st == FIB_OK; i++) {
+        fake->stepped = false;
+        fake->stepped_ms = 0;
+        st = spec->call(spec->call_context, NULL, spec->slots[i], err);
+        const double call_ms = call_time_ms(fake);
+        window_ms += call_ms;
+        if (!fake->stepped && isfinite(call_ms) && call_ms > 0)
+            fake->now_ms += call_ms;
+    }
+    *sample = (struct fib_window_sample){.window_ms = window_ms, .mhz = 1000.0};
+    return st;
+}
+
+static const char *fake_timer_refusal(const struct fib_device *device, enum fib_timer timer)
+{
+    (void)device;
+    (void)timer;
+    return NULL;
+}
+
+static double fake_now_ms(struct fib_device *device)
+{
+    return ((const struct fake *)device)->now_ms;
+}
+
+static int64_t fake_utc_s(struct fib_device *device)
+{
+    return ((const struct fake *)device)->utc_s;
+}
+
+static const struct fib_device_ops fake_ops = {
+    .close = fake_close,
+    .free_bytes = fake_free_bytes,
+    .alloc = fib_host_alloc,
+    .release = fib_host_release,
+    .fill = fib_host_fill,
+    .set_bytes = fib_host_set_bytes,
+    .copy = fib_host_copy,
+    .read = fib_host_read,
+    .write = fib_host_write,
+    .checksum = fib_host_checksum,
+    .stream_create = fib_host_stream_create,
+    .stream_destroy = fib_host_stream_destroy,
+    .synchronize = fib_host_synchronize,
+    .window_create = fib_host_window_create,
+    .window_run = fake_window_run,
+    .window_destroy = fib_host_window_destroy,
+    .timer_refusal = fake_timer_refusal,
+    .now_ms = fake_now_ms,
+    .utc_s = fake_utc_s,
+};
+
+static const struct fib_device_facts fake_facts = {
+    .kind = FIB_DEVICE_CPU,
+    .name = "Fake device",
+    .uuid = "fake-0",
+    .unit_count = 1,
+    .memory_bytes = UINT64_C(1) << 30,
+    .cache_bytes = UINT64_C(1) << 20,
+    .ring_bytes = UINT64_C(64) << 10,
+    .ring_limit_bytes = UINT64_C(16) << 20,
+    .default_timer = FIB_TIMER_WALL,
+    .tick_ms = 1e-6,
+    .window_overhead_ms = 0,
+    .overhead_method = "none",
+    .window_min_ms = 0.2,
+    .warmup_min_ms = 10,
+    .warmup_cap_ms = 60,
+    .warmup_quick_ms = 5,
+    .flops_per_s = 1e10,
+    .bytes_per_s = 1e10,
+    .default_backend = "cpu",
+};
+
+void fib_device_fake_advance(struct fib_device *device, double time_ms)
+{
+    struct fake *fake = (struct fake *)device;
+    fake->stepped = true;
+    fake->stepped_ms += time_ms;
+    fake->now_ms += time_ms;
+}
+
+enum fib_status fib_device_fake_open(struct fib_pool *pool, const struct fib_fake_script *script,
+                                     struct fib_device **device, struct fib_error *err)
+{
+    (void)err;
+    struct fake *fake = fib_zalloc(sizeof(*fake));
+    fake->base = (struct fib_device){
+        .ops = &fake_ops, .facts = fake_facts, .host_memory = true, .pool = pool};
+    fake->call_count = script->call_count;
+    fake->utc_s = script->utc_s;
+    if (script->call_count > 0) {
+        fake->call_ms = fib_zalloc_array(script->call_count, sizeof(*fake->call_ms));
+        memcpy(fake->call_ms, script->call_ms, script->call_count * sizeof(*fake->call_ms));
+    }
+    *device = &fake->base;
+    return FIB_OK;
+}

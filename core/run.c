@@ -1,0 +1,275 @@
+/* Executes a plan: device, sinks, loop, summary, exit status. */
+#include "core/run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/env.h"
+#include "core/interrupt.h"
+#include "core/memory.h"
+#include "core/pool.h"
+#include "core/progress.h"
+#include "core/report.h"
+#include "core/result.h"
+#include "core/runner.h"
+#include "core/text.h"
+
+struct run {
+    const struct fib_app *app;
+    const struct fib_plan *plan;
+    struct fib_pool *pool;
+    struct fib_device *device;
+    struct fib_interrupt *interrupt;
+    struct fib_json *environment;
+    struct fib_report *report;
+    struct fib_progress *progress;
+    struct fib_sink_settings sinks;
+    enum fib_exit exit;
+    bool measured;
+    bool stopped; /* a sink failed: going on would lose results */
+};
+
+static void complain(const struct run *run, const char *sentence)
+{
+    fib_progress_clear(run->progress);
+    fprintf(run->app->err, "%s: %s\n", run->app->registry->program, sentence);
+}
+
+static bool interrupted(void *context)
+{
+    const struct run *const run = context;
+    return fib_interrupt_seen(run->interrupt);
+}
+
+static void say(void *context, const char *line)
+{
+    const struct run *const run = context;
+    fib_progress_clear(run->progress);
+    fprintf(run->app->out, "%s\n", line);
+    fflush(run->app->out);
+}
+
+/* Takes what a record means for the end of the run, then gives it to the sinks. */
+static enum fib_status emit(void *context, struct fib_json *record, struct fib_error *err)
+{
+    struct run *const run = context;
+    run->exit = fib_exit_worse(run->exit, fib_result_exit(record));
+    run->measured = run->measured || fib_result_measured(record);
+    fib_progress_clear(run->progress);
+    return fib_report_row(run->report, record, err);
+}
+
+static enum fib_status end_group(void *context, struct fib_error *err)
+{
+    const struct run *const run = context;
+    return fib_report_end_case(run->report, err);
+}
+
+static void run_bad_line(struct run *run, const struct fib_plan_item *item, size_t index,
+                         struct fib_error *err)
+{
+    fib_progress_clear(run->progress);
+    fprintf(run->app->err, "%s\n", item->error);
+    struct fib_json *const record =
+        fib_result_bad_line_record(item->routine_name, run->plan->settings.testlist, item->line,
+                                   item->line_text, item->error, (int64_t)index, run->device);
+    emit(run, record, err);
+}
+
+static void run_item(struct run *run, size_t index)
+{
+    const struct fib_plan_item *const item = &run->plan->items[index];
+    const struct fib_runner runner = {.registry = run->app->registry,
+                                      .device = run->device,
+                                      .emit = emit,
+                                      .end_group = end_group,
+                                      .say = say,
+                                      .interrupted = interrupted,
+                                      .context = run};
+    struct fib_error err = {0};
+    if (item->kase) {
+        struct fib_text title = {0};
+        fib_case_title(item->kase, &title);
+        fib_progress_update(run->progress, index, fib_text_chars(&title),
+                            item->kase->settings.backends);
+        fib_text_free(&title);
+        fib_runner_case(&runner, item->kase, (int64_t)index, &err);
+    } else {
+        run_bad_line(run, item, index, &err);
+    }
+    if (err.status != FIB_OK) {
+        complain(run, err.text);
+        run->exit = fib_exit_worse(run->exit, FIB_EXIT_ENVIRONMENT);
+        run->stopped = true;
+    }
+}
+
+static void summarise(const struct run *run, double elapsed_s)
+{
+    const size_t count = fib_report_count(run->report);
+    const struct fib_json **const records = fib_zalloc_array(count + 1, sizeof(records[0]));
+    struct fib_text text = {0};
+    for (size_t i = 0; i < count; i++)
+        records[i] = fib_report_record(run->report, i);
+    fib_run_summary(records, count, elapsed_s, &run->sinks, &text);
+    fprintf(run->app->out, "%s", fib_text_chars(&text));
+    if (run->exit != FIB_EXIT_OK)
+        fprintf(run->app->out, "exit status %d\n", (int)run->exit);
+    fib_text_free(&text);
+    free(records);
+}
+
+static void warn_all(const struct run *run)
+{
+    for (size_t i = 0; i < run->plan->warning_count; i++)
+        fprintf(run->app->out, "[WARNING] %s\n", run->plan->warnings[i]);
+}
+
+/* Routine names of all items, for the price per routine in the estimate of the time left. */
+static const char **routine_names(const struct fib_plan *plan)
+{
+    const char **const names = fib_zalloc_array(plan->count, sizeof(names[0]));
+    for (size_t i = 0; i < plan->count; i++)
+        names[i] = plan->items[i].routine_name;
+    return names;
+}
+
+static void execute(struct run *run)
+{
+    const double start_ms = run->device->ops->now_ms(run->device);
+    const size_t count = run->plan->count;
+    run->progress = fib_progress_create(run->app->err, isatty(fileno(run->app->err)),
+                                        run->plan->settings.quiet || count < 2, count, start_ms);
+    const char **const names = routine_names(run->plan);
+    fib_progress_plan(run->progress, names);
+    size_t done = 0;
+    for (; done < count && !run->stopped && !interrupted(run); done++) {
+        fib_progress_tick(run->progress, run->device->ops->now_ms(run->device));
+        run_item(run, done);
+    }
+    fib_progress_finish(&run->progress);
+    free(names);
+    if (interrupted(run))
+        run->exit = FIB_EXIT_INTERRUPTED;
+    else if (!run->measured)
+        run->exit = fib_exit_worse(run->exit, FIB_EXIT_NOTHING);
+    const double elapsed_s = (run->device->ops->now_ms(run->device) - start_ms) / 1e3;
+    if (count > 1 || run->plan->settings.testlist || interrupted(run))
+        summarise(run, elapsed_s);
+    if (interrupted(run))
+        complain(run, "interrupted; the rows above are complete and written");
+}
+
+static void print_plan_case(const struct run *run, const struct fib_case *kase,
+                            const struct fib_estimate *estimate, struct fib_text *text)
+{
+    fib_text_clear(text);
+    fib_case_title(kase, text);
+    fib_text_pad(text, 72);
+    fib_text_addf(text, " %d run%s  ", estimate->backend_count,
+                  estimate->backend_count == 1 ? "" : "s");
+    fib_text_add_bytes(text, (double)estimate->device_bytes);
+    fprintf(run->app->out, "  %s  about %.1f s\n", fib_text_chars(text), estimate->time_s);
+}
+
+/* --plan: what would run, and what it would take. */
+static void show_plan(struct run *run)
+{
+    const struct fib_runner runner = {
+        .registry = run->app->registry, .device = run->device, .context = run};
+    struct fib_text text = {0};
+    uint64_t largest = 0;
+    double total_s = 0.0;
+    int backends = 0;
+    for (size_t i = 0; i < run->plan->count; i++) {
+        struct fib_error err = {0};
+        struct fib_estimate estimate = {0};
+        const struct fib_plan_item *const item = &run->plan->items[i];
+        if (!item->kase) {
+            fprintf(run->app->err, "%s\n", item->error);
+            run->exit = fib_exit_worse(run->exit, FIB_EXIT_BAD_LINES);
+            continue;
+        }
+        fib_runner_estimate(&runner, item->kase, &estimate, &err);
+        print_plan_case(run, item->kase, &estimate, &text);
+        largest = estimate.device_bytes > largest ? estimate.device_bytes : largest;
+        total_s += estimate.time_s;
+        backends += estimate.backend_count;
+    }
+    fib_text_clear(&text);
+    fib_text_add_bytes(&text, (double)largest);
+    fprintf(run->app->out, "%zu cases, %d runs, largest %s on the device, about %.0f s\n",
+            run->plan->count, backends, fib_text_chars(&text), total_s);
+    fib_text_free(&text);
+}
+
+static struct fib_sink_settings sink_settings(const struct run *run)
+{
+    const struct fib_settings *const settings = &run->plan->settings;
+    return (struct fib_sink_settings){.csv_path = settings->output_path,
+                                      .json_path = settings->json_path,
+                                      .force = settings->force,
+                                      .append = settings->append,
+                                      .samples = settings->samples,
+                                      .table = settings->table,
+                                      .out = run->app->out};
+}
+
+static enum fib_status open_run(struct run *run, int argc, const char *const *argv,
+                                struct fib_error *err)
+{
+    run->interrupt = fib_interrupt_create();
+    run->pool = fib_pool_create(0);
+    enum fib_status st = run->app->open_device(run->app, run->pool, &run->device, err);
+    if (st != FIB_OK || run->plan->settings.plan)
+        return st;
+    run->environment = fib_env_block(run->app->registry, run->device, argc, argv);
+    run->sinks = sink_settings(run);
+    return fib_report_open(&run->sinks, run->environment, &run->report, err);
+}
+
+static void close_run(struct run *run)
+{
+    struct fib_error err = {0};
+    if (fib_report_close(&run->report, &err) != FIB_OK) {
+        complain(run, err.text);
+        run->exit = fib_exit_worse(run->exit, FIB_EXIT_ENVIRONMENT);
+    }
+    fib_json_free(&run->environment);
+    fib_device_close(&run->device);
+    fib_pool_free(&run->pool);
+    fib_interrupt_free(&run->interrupt);
+}
+
+/* Before anything ran, a path that cannot be written is the user's to change; a device that cannot
+ * be opened is the environment's. */
+static enum fib_exit open_failure_exit(const struct fib_error *err)
+{
+    return err->status == FIB_ERR_USAGE || err->status == FIB_ERR_IO ? FIB_EXIT_USAGE
+                                                                     : FIB_EXIT_ENVIRONMENT;
+}
+
+enum fib_exit fib_run_plan(const struct fib_app *app, const struct fib_plan *plan, int argc,
+                           const char *const *argv)
+{
+    struct fib_error err = {0};
+    struct run run = {.app = app, .plan = plan};
+    const enum fib_status st = open_run(&run, argc, argv, &err);
+    if (st != FIB_OK) {
+        complain(&run, err.text);
+        run.exit = open_failure_exit(&err);
+    } else if (plan->count == 0) {
+        complain(&run, "no case is left: --only filtered out all of them");
+        run.exit = FIB_EXIT_NOTHING;
+    } else {
+        warn_all(&run);
+        if (plan->settings.plan)
+            show_plan(&run);
+        else
+            execute(&run);
+    }
+    close_run(&run);
+    return run.exit;
+}

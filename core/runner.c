@@ -1,0 +1,513 @@
+/* The walk of one case: candidates, memory, prepare, check, time, check again, records. */
+#include "core/runner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/estimate.h"
+#include "core/memory.h"
+#include "core/narrate.h"
+#include "core/pool.h"
+#include "core/session.h"
+#include "core/text.h"
+
+/* Seconds of all threads that each oracle pass of a case may take. */
+static const double oracle_seconds = 1.0;
+static bool is_interrupted(const struct fib_runner *runner)
+{
+    return runner->interrupted && runner->interrupted(runner->context);
+}
+
+static double budget_ms(const struct fib_settings *settings)
+{
+    if (!isnan(settings->budget_ms))
+        return settings->budget_ms;
+    return settings->quick ? 30.0 : settings->precise ? 2000.0 : 200.0;
+}
+
+static double case_limit_s(const struct fib_settings *settings,
+                           const struct fib_device_facts *facts)
+{
+    if (!isnan(settings->max_case_s))
+        return settings->max_case_s;
+    return facts->kind == FIB_DEVICE_CPU ? 60.0 : INFINITY;
+}
+
+/* --init replaces the kind of tensors whose content the routine leaves open. */
+static void apply_init(struct fib_problem *problem, const char *init)
+{
+    for (int t = 0; t < problem->tensor_count; t++) {
+        struct fib_fill *const fill = &problem->tensors[t].fill;
+        const float scale = fill->scale != 0.0f ? fill->scale : 1.0f;
+        if (!fill->by_init)
+            continue;
+        if (strcmp(init, "uniform") == 0)
+            *fill = (struct fib_fill){.kind = FIB_FILL_UNIFORM,
+                                      .scale = 2.0f * scale,
+                                      .offset = fill->offset - scale,
+                                      .by_init = 1};
+        else if (strcmp(init, "ints") == 0)
+            fill->kind = FIB_FILL_INTS;
+        else if (strcmp(init, "zeros") == 0)
+            *fill = (struct fib_fill){
+                .kind = FIB_FILL_CONSTANT, .scale = 1.0f, .offset = -1.0f, .by_init = 1};
+    }
+}
+
+static void describe(const struct fib_case *kase, struct fib_problem *problem)
+{
+    *problem = (struct fib_problem){.accumulate_roundoff = 0x1p-24};
+    kase->routine->describe(kase, problem);
+    apply_init(problem, kase->settings.init);
+}
+
+/* Marks every arm that could still run. */
+static void fail_all(struct fib_session *s, enum fib_result_status status, const char *reason)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        fib_run_arm_fail(&s->arms[i], status, reason);
+}
+
+static size_t count_sound(const struct fib_session *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->candidates.count; i++)
+        count += fib_run_arm_is_sound(&s->arms[i]);
+    return count;
+}
+
+static void open_candidates(struct fib_session *s)
+{
+    fib_candidates_pick(s->runner->registry, s->kase,
+                        s->kase->routine->unavailable ? NULL : &s->problem, s->runner->device,
+                        &s->candidates);
+    s->arms = fib_zalloc_array(s->candidates.count, sizeof(s->arms[0]));
+    for (size_t i = 0; i < s->candidates.count; i++) {
+        const struct fib_candidate *const candidate = &s->candidates.items[i];
+        s->arms[i] = (struct fib_run_arm){.candidate = candidate};
+        if (!candidate->impl)
+            fib_run_arm_fail(&s->arms[i], candidate->status, candidate->reason);
+    }
+}
+
+static int64_t oracle_rows(const struct fib_session *s)
+{
+    if (s->kase->settings.no_check)
+        return 0;
+    const struct fib_device *const device = s->runner->device;
+    return fib_check_row_limit(
+        &s->problem, fib_judge_flops_budget(oracle_seconds, fib_pool_thread_count(device->pool)));
+}
+
+static double estimate_s(const struct fib_session *s)
+{
+    const struct fib_estimate_parts parts = fib_estimate_case(
+        &s->problem, &s->runner->device->facts, s->slot_count, s->candidates.runnable_count,
+        budget_ms(&s->kase->settings), oracle_rows(s));
+    return fib_estimate_total_s(&parts);
+}
+
+/* Bytes that calls walk over before they come back to the same slot, as a share of the cache: below
+ * this a "cold" call may find some of its data in the cache, and the row says so. */
+static const double cold_share = 1.5;
+
+/* Slots that fit: a ring that is too big for what is free now shrinks, down to two. */
+static void choose_slots(struct fib_session *s)
+{
+    struct fib_device *const device = s->runner->device;
+    const uint32_t least = s->hot ? 1 : 2;
+    s->slot_count = fib_tensors_ring_slots(&s->problem, &device->facts, s->hot, &s->slots_capped);
+    const uint64_t free_bytes = device->ops->free_bytes(device);
+    while (s->slot_count > least &&
+           fib_tensors_bytes(&s->problem, s->slot_count) > free_bytes / 2) {
+        s->slot_count = s->slot_count / 2 > least ? s->slot_count / 2 : least;
+        s->slots_capped = true;
+    }
+    const double walk_bytes = fib_tensors_footprint(&s->problem) * s->slot_count;
+    if (!s->hot && walk_bytes < cold_share * (double)device->facts.cache_bytes)
+        s->slots_capped = true;
+}
+
+static bool refuse_slow(struct fib_session *s)
+{
+    const double limit = case_limit_s(&s->kase->settings, &s->runner->device->facts);
+    const double estimate = estimate_s(s);
+    if (estimate <= limit)
+        return false;
+    struct fib_error err = {0};
+    fib_fail(&err, FIB_ERR_USAGE,
+             "estimated %.0f s, more than the %.0f s a case may take; --max_case_s %.0f allows it",
+             estimate, limit, ceil(estimate));
+    fail_all(s, FIB_RESULT_TOO_SLOW, err.text);
+    return true;
+}
+
+static bool open_tensors(struct fib_session *s)
+{
+    struct fib_error err = {0};
+    const enum fib_status st =
+        fib_tensors_create(s->runner->device, &s->problem, (uint64_t)s->kase->settings.random_seed,
+                           s->slot_count, &s->tensors, &err);
+    if (st == FIB_OK)
+        return true;
+    fail_all(s, st == FIB_ERR_OOM ? FIB_RESULT_OOM : FIB_RESULT_ERROR, err.text);
+    return false;
+}
+
+static void open_arms(struct fib_session *s)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        if (fib_run_arm_is_sound(&s->arms[i]))
+            fib_run_arm_open(&s->arms[i], s->kase, &s->problem, s->runner->device, s->tensors);
+}
+
+/* Every implementation is called once before anything is timed, checked or not. */
+static void first_calls(struct fib_session *s)
+{
+    for (size_t i = 0; i < s->candidates.count; i++) {
+        struct fib_error err = {0};
+        struct fib_run_arm *const arm = &s->arms[i];
+        if (!fib_run_arm_is_sound(arm))
+            continue;
+        enum fib_status st = fib_run_arm_call(arm, NULL, 0, &err);
+        if (st == FIB_OK)
+            st = fib_tensors_synchronize(s->tensors, &err);
+        if (st == FIB_OK)
+            st = fib_tensors_restore(s->tensors, 0, &err);
+        if (st != FIB_OK)
+            fib_run_arm_fail_error(arm, &err);
+    }
+}
+
+typedef enum fib_status judge_fn(struct fib_judge *judge, const struct fib_judge_call *call,
+                                 struct fib_run_arm *arm, struct fib_error *err);
+
+static enum fib_status judge_full(struct fib_judge *judge, const struct fib_judge_call *call,
+                                  struct fib_run_arm *arm, struct fib_error *err)
+{
+    return fib_judge_full(judge, call, &arm->check, &arm->output_checksum, err);
+}
+
+static enum fib_status judge_again(struct fib_judge *judge, const struct fib_judge_call *call,
+                                   struct fib_run_arm *arm, struct fib_error *err)
+{
+    return fib_judge_again(judge, call, &arm->check, err);
+}
+
+static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *pass,
+                      struct fib_run_arm *arm)
+{
+    struct fib_error err = {0};
+    const struct fib_judge_call call = {.call = fib_run_arm_call, .context = arm};
+    const enum fib_status st = pass(judge, &call, arm, &err);
+    arm->checked = true;
+    if (st != FIB_OK)
+        fib_run_arm_fail_error(arm, &err);
+    else if (arm->check.failed)
+        fib_run_arm_fail(arm, FIB_RESULT_INCORRECT, arm->check.message);
+    if (arm->check.failed && fib_tensors_repair(s->tensors, 0, &err) != FIB_OK)
+        fib_run_arm_fail_error(arm, &err);
+}
+
+/* One oracle pass over the content of slot 0 and the verdict on each arm `want` picks. */
+static void judge_arms(struct fib_session *s, judge_fn *pass, double seconds, uint32_t draw,
+                       bool (*want)(const struct fib_run_arm *arm))
+{
+    struct fib_error err = {0};
+    struct fib_judge *judge = NULL;
+    struct fib_device *const device = s->runner->device;
+    const enum fib_status st =
+        fib_judge_create(s->kase, &s->problem, s->tensors, device->pool,
+                         fib_judge_flops_budget(seconds, fib_pool_thread_count(device->pool)),
+                         (uint64_t)s->kase->settings.random_seed + draw, &judge, &err);
+    if (st != FIB_OK)
+        fail_all(s, FIB_RESULT_ERROR, err.text);
+    for (size_t i = 0; st == FIB_OK && i < s->candidates.count; i++)
+        if (want(&s->arms[i]))
+            judge_arm(s, judge, pass, &s->arms[i]);
+    fib_judge_free(&judge);
+}
+
+static bool is_timed(const struct fib_run_arm *arm)
+{
+    return arm->timed;
+}
+
+/* An arm that gave wrong results is not timed, unless the user wants to see its times. */
+static bool wants_time(const struct fib_session *s, const struct fib_run_arm *arm)
+{
+    return !arm->call_failed && arm->prepared_count > 0 &&
+           (fib_run_arm_is_sound(arm) ||
+            (arm->status == FIB_RESULT_INCORRECT && s->kase->settings.allow_output_mismatch));
+}
+
+static size_t gather_arms(struct fib_session *s, struct fib_arm *timed)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->candidates.count; i++) {
+        struct fib_run_arm *const arm = &s->arms[i];
+        arm->timed = wants_time(s, arm);
+        if (!arm->timed)
+            continue;
+        arm->series_index = count;
+        timed[count++] =
+            (struct fib_arm){.label = arm->candidate->label,
+                             .call = fib_run_arm_call,
+                             .reset = fib_tensors_has_inout(s->tensors) ? fib_run_arm_reset : NULL,
+                             .context = arm};
+    }
+    return count;
+}
+
+static enum fib_timer choose_timer(const struct fib_session *s)
+{
+    const struct fib_settings *const settings = &s->kase->settings;
+    const bool cuda = s->runner->device->facts.kind == FIB_DEVICE_CUDA;
+    const char *name = settings->timer;
+    if (!name && cuda && settings->use_cuda_events)
+        name = "events";
+    else if (!name && cuda && settings->use_cupti)
+        name = "cupti";
+    for (int t = FIB_TIMER_GRAPH; name && t <= FIB_TIMER_WALL; t++)
+        if (strcmp(name, fib_timer_name((enum fib_timer)t)) == 0)
+            return (enum fib_timer)t;
+    return s->runner->device->facts.default_timer;
+}
+
+static struct fib_sample_rules sample_rules(const struct fib_session *s, double spent_ms)
+{
+    const struct fib_settings *const settings = &s->kase->settings;
+    return (struct fib_sample_rules){
+        .timer = choose_timer(s),
+        .slot_count = s->slot_count,
+        .in_place = fib_tensors_has_inout(s->tensors),
+        .warmup_calls = settings->dry_run_iters,
+        .window_count = settings->num_iters,
+        .budget_ms = budget_ms(settings),
+        .precision = settings->precise ? 0.001 : 0.005,
+        .quick = settings->quick,
+        .sustained = strcmp(settings->power_mode, "sustained") == 0,
+        .timeout_ms = fmax(settings->timeout_s * 1e3 - spent_ms, 1.0),
+        .seed = (uint64_t)settings->random_seed,
+        .interrupted = s->runner->interrupted,
+        .interrupted_context = s->runner->context,
+    };
+}
+
+static void mark_call_failures(struct fib_session *s, const struct fib_error *err)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        if (s->arms[i].timed && s->arms[i].call_failed) {
+            s->arms[i].timed = false;
+            fib_run_arm_fail_error(&s->arms[i], err);
+        }
+}
+
+static bool any_call_failed(const struct fib_session *s)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        if (s->arms[i].timed && s->arms[i].call_failed)
+            return true;
+    return false;
+}
+
+/* An arm whose windows gave no time is as broken as one whose call failed. */
+static void note_failed_arm(struct fib_session *s)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        if (s->arms[i].timed && s->arms[i].series_index == s->samples.failed_arm)
+            s->arms[i].call_failed = true;
+}
+
+/* Times all arms together. An arm whose call fails drops out and the others start over. */
+static void time_arms(struct fib_session *s, double spent_ms)
+{
+    struct fib_arm *const timed = fib_zalloc_array(s->candidates.count, sizeof(*timed));
+    for (;;) {
+        struct fib_error err = {0};
+        const size_t count = gather_arms(s, timed);
+        if (count == 0)
+            break;
+        const struct fib_sample_rules rules = sample_rules(s, spent_ms);
+        const enum fib_status st =
+            fib_sample_run(s->runner->device, timed, count, &rules, &s->samples, &err);
+        if (st == FIB_OK)
+            break;
+        note_failed_arm(s);
+        if (any_call_failed(s)) {
+            mark_call_failures(s, &err);
+            fib_samples_free(&s->samples);
+            continue;
+        }
+        for (size_t i = 0; i < s->candidates.count; i++)
+            if (s->arms[i].timed) {
+                fib_run_arm_fail_error(&s->arms[i], &err);
+                s->arms[i].timed = false;
+            }
+        break;
+    }
+    free(timed);
+}
+
+/* After timing: every slot's guards and inputs still as they were? With several arms nobody can
+ * tell who did it, so none of their numbers stands. */
+static void verify_slots(struct fib_session *s)
+{
+    struct fib_error err = {0};
+    struct fib_verification found = {0};
+    for (uint32_t slot = 0; slot < s->slot_count; slot++) {
+        if (fib_tensors_verify(s->tensors, slot, &found, &err) != FIB_OK) {
+            fail_all(s, FIB_RESULT_ERROR, err.text);
+            return;
+        }
+        if (!found.failed)
+            continue;
+        struct fib_error sentence = {0};
+        fib_fail(&sentence, FIB_ERR_INTERNAL, "while it was timed, slot %u: %s", slot,
+                 found.message);
+        for (size_t i = 0; i < s->candidates.count; i++)
+            if (s->arms[i].timed) {
+                fib_run_arm_fail(&s->arms[i], FIB_RESULT_INCORRECT, sentence.text);
+                s->arms[i].check.failed = true;
+            }
+        return;
+    }
+}
+
+static void check_again(struct fib_session *s)
+{
+    struct fib_error err = {0};
+    if (fib_tensors_redraw(s->tensors, 0, 1, &err) != FIB_OK) {
+        fail_all(s, FIB_RESULT_ERROR, err.text);
+        return;
+    }
+    judge_arms(s, judge_again, oracle_seconds / 4, 1, is_timed);
+}
+
+/* Steps that need memory: everything between the candidates and the records. */
+static void measure(struct fib_session *s)
+{
+    struct fib_device *const device = s->runner->device;
+    const double start_ms = device->ops->now_ms(device);
+    choose_slots(s);
+    if (refuse_slow(s) || !open_tensors(s))
+        return;
+    open_arms(s);
+    if (s->kase->settings.no_check)
+        first_calls(s);
+    else
+        judge_arms(s, judge_full, oracle_seconds, 0, fib_run_arm_is_sound);
+    time_arms(s, device->ops->now_ms(device) - start_ms);
+    if (s->samples.series)
+        verify_slots(s);
+    if (s->samples.series && !s->kase->settings.no_check && !is_interrupted(s->runner))
+        check_again(s);
+}
+
+static void close_session(struct fib_session *s)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        fib_run_arm_close(&s->arms[i]);
+    free(s->arms);
+    fib_samples_free(&s->samples);
+    fib_tensors_free(&s->tensors);
+    fib_candidates_free(&s->candidates);
+}
+
+/* The case with the cache state of this half of --cache both. The copies are the caller's. */
+static void decide_cache(const struct fib_case *kase, const char *cache, struct fib_case *decided,
+                         struct fib_value *values)
+{
+    *decided = *kase;
+    memcpy(values, kase->values, kase->options->count * sizeof(values[0]));
+    values[fib_option_index(kase->options, "cache")].text = cache;
+    decided->values = values;
+    decided->settings.cache = cache;
+}
+
+static void run_session(struct fib_session *s)
+{
+    if (!s->kase->routine->unavailable)
+        describe(s->kase, &s->problem);
+    open_candidates(s);
+    const char *const refusal = fib_device_timer_refusal(s->runner->device, choose_timer(s));
+    if (refusal)
+        fail_all(s, FIB_RESULT_UNSUPPORTED, refusal);
+    if (count_sound(s) > 0)
+        measure(s);
+}
+
+/* One cache state: runs, reports, keeps the medians for the other state in *median_ms (freed by the
+ * caller). */
+static enum fib_status run_state(const struct fib_runner *runner, const struct fib_case *kase,
+                                 int64_t case_index, const double *cold_ms, double **median_ms,
+                                 struct fib_error *err)
+{
+    enum fib_status st = FIB_OK;
+    struct fib_session s = {.runner = runner,
+                            .kase = kase,
+                            .case_index = case_index,
+                            .hot = strcmp(kase->settings.cache, "hot") == 0,
+                            .cold_ms = cold_ms};
+    run_session(&s);
+    if (median_ms) {
+        *median_ms = fib_zalloc_array(s.candidates.count, sizeof(**median_ms));
+        fib_session_medians(&s, *median_ms);
+    }
+    if (!is_interrupted(runner))
+        st = fib_session_emit(&s, err);
+    if (st == FIB_OK && runner->end_group)
+        st = runner->end_group(runner->context, err);
+    close_session(&s);
+    return st;
+}
+
+static enum fib_status run_both(const struct fib_runner *runner, const struct fib_case *kase,
+                                int64_t case_index, struct fib_error *err)
+{
+    struct fib_value *const values = fib_zalloc_array(kase->options->count, sizeof(values[0]));
+    double *cold_ms = NULL;
+    struct fib_case decided;
+    decide_cache(kase, "cold", &decided, values);
+    enum fib_status st = run_state(runner, &decided, case_index, NULL, &cold_ms, err);
+    if (st == FIB_OK && !is_interrupted(runner)) {
+        decide_cache(kase, "hot", &decided, values);
+        st = run_state(runner, &decided, case_index, cold_ms, NULL, err);
+    }
+    free(cold_ms);
+    free(values);
+    return st;
+}
+
+enum fib_status fib_runner_case(const struct fib_runner *runner, const struct fib_case *kase,
+                                int64_t case_index, struct fib_error *err)
+{
+    struct fib_problem problem = {0};
+    if (!kase->routine->unavailable)
+        describe(kase, &problem);
+    fib_narrate_case(runner, kase, kase->routine->unavailable ? NULL : &problem);
+    if (strcmp(kase->settings.cache, "both") == 0)
+        return run_both(runner, kase, case_index, err);
+    return run_state(runner, kase, case_index, NULL, NULL, err);
+}
+
+enum fib_status fib_runner_estimate(const struct fib_runner *runner, const struct fib_case *kase,
+                                    struct fib_estimate *estimate, struct fib_error *err)
+{
+    (void)err;
+    struct fib_session s = {
+        .runner = runner, .kase = kase, .hot = strcmp(kase->settings.cache, "hot") == 0};
+    *estimate = (struct fib_estimate){0};
+    if (!kase->routine->unavailable)
+        describe(kase, &s.problem);
+    open_candidates(&s);
+    estimate->backend_count = (int)s.candidates.runnable_count;
+    if (s.candidates.runnable_count > 0) {
+        choose_slots(&s);
+        estimate->device_bytes = fib_tensors_bytes(&s.problem, s.slot_count);
+        estimate->time_s = estimate_s(&s);
+    }
+    close_session(&s);
+    return FIB_OK;
+}

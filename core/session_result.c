@@ -1,0 +1,141 @@
+/* Turns what became of each backend of a case into records. */
+#include "core/session.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Differences below this share of the time are "the same". */
+static const double verdict_margin = 0.005;
+
+/* A series without samples, or with samples that no clock can give, is no measurement. */
+static bool has_time(const struct fib_session *s, const struct fib_run_arm *arm)
+{
+    return arm->timed && s->samples.series[arm->series_index].count > 0 &&
+           (fib_run_arm_is_sound(arm) || arm->status == FIB_RESULT_UNCHECKED ||
+            (arm->status == FIB_RESULT_INCORRECT && s->kase->settings.allow_output_mismatch));
+}
+
+static const struct fib_series *series_of(const struct fib_session *s,
+                                          const struct fib_run_arm *arm)
+{
+    return &s->samples.series[arm->series_index];
+}
+
+static double median_of(const struct fib_session *s, const struct fib_run_arm *arm)
+{
+    const struct fib_series *const series = series_of(s, arm);
+    return fib_stats_percentile(series->call_ms, series->count, 0.5);
+}
+
+void fib_session_medians(const struct fib_session *s, double *median_ms)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        median_ms[i] = has_time(s, &s->arms[i]) ? median_of(s, &s->arms[i]) : NAN;
+}
+
+static void compare(const struct fib_session *s, const struct fib_run_arm *a,
+                    const struct fib_run_arm *b, struct fib_paired *paired)
+{
+    const struct fib_series *const first = series_of(s, a), *const second = series_of(s, b);
+    const size_t count = first->count < second->count ? first->count : second->count;
+    fib_stats_paired(first->call_ms, second->call_ms, count, verdict_margin, paired);
+}
+
+/* The fastest by paired rounds: under drift the plain medians can order two backends the other way
+ * round than their rounds do. */
+static const struct fib_run_arm *fastest(const struct fib_session *s)
+{
+    const struct fib_run_arm *best = NULL;
+    for (size_t i = 0; i < s->candidates.count; i++) {
+        const struct fib_run_arm *const arm = &s->arms[i];
+        struct fib_paired paired;
+        if (!has_time(s, arm))
+            continue;
+        if (best)
+            compare(s, best, arm, &paired);
+        if (!best || paired.ratio < 1.0)
+            best = arm;
+    }
+    return best;
+}
+
+static void add_time(const struct fib_session *s, const struct fib_run_arm *arm,
+                     struct fib_result *result)
+{
+    const struct fib_series *const series = series_of(s, arm);
+    result->has_time = true;
+    result->series = series;
+    result->samples = &s->samples;
+    fib_stats_compute(series->call_ms, series->at_s, series->count, &result->time_ms);
+    result->raw_median_ms = fib_stats_percentile(series->raw_ms, series->count, 0.5);
+    result->rates = fib_metrics_rates(&s->problem.cost, result->time_ms.median);
+    if (s->cold_ms)
+        result->cold_over_hot = s->cold_ms[arm - s->arms] / result->time_ms.median;
+    if (series->rejected_count > 0)
+        result->flags[result->flag_count++] = "WINDOWS_REJECTED";
+    /* Quick runs and runs with their own count do not wait for agreement. */
+    if (!series->settled && !s->kase->settings.quick &&
+        s->kase->settings.dry_run_iters == FIB_UNSET_I64)
+        result->flags[result->flag_count++] = "NOT_SETTLED";
+}
+
+static struct fib_result make_result(const struct fib_session *s, const struct fib_run_arm *arm)
+{
+    struct fib_result result = {
+        .kase = s->kase,
+        .backend = arm->candidate->label,
+        .status = arm->status,
+        .has_cost = !s->kase->routine->unavailable,
+        .cost = s->problem.cost,
+        .has_check = arm->checked,
+        .check = arm->check,
+        .total_rows = s->problem.row_count,
+        .output_checksum = arm->output_checksum,
+        .ring_slots = s->slot_count,
+        .cache = s->hot ? "hot" : "cold",
+        .init = s->kase->settings.init,
+        .utc_s = s->runner->device->ops->utc_s(s->runner->device),
+        .run = 1,
+        .case_index = s->case_index,
+        .cold_over_hot = NAN,
+    };
+    memcpy(result.resolved_backend, arm->resolved, sizeof(result.resolved_backend));
+    memcpy(result.reason, arm->reason, sizeof(result.reason));
+    if (s->slots_capped && arm->timed)
+        result.flags[result.flag_count++] = "RING_CAPPED";
+    if (has_time(s, arm))
+        add_time(s, arm, &result);
+    else if (fib_run_arm_is_sound(arm)) {
+        result.status = FIB_RESULT_ERROR;
+        memcpy(result.reason, "no usable window was measured",
+               sizeof("no usable window was measured"));
+    }
+    if (result.status == FIB_RESULT_PASSED && !arm->checked)
+        result.status = FIB_RESULT_UNCHECKED;
+    return result;
+}
+
+static enum fib_status emit_arm(const struct fib_session *s, const struct fib_run_arm *arm,
+                                const struct fib_run_arm *best, struct fib_error *err)
+{
+    struct fib_result result = make_result(s, arm);
+    struct fib_paired paired;
+    if (best && best != arm && result.has_time) {
+        compare(s, best, arm, &paired);
+        result.versus_best = &paired;
+        result.best_backend = best->candidate->label;
+    }
+    const struct fib_registry *const registry = s->runner->registry;
+    struct fib_json *const record =
+        fib_result_record(&result, s->runner->device, registry->program, registry->build_id);
+    return s->runner->emit(s->runner->context, record, err);
+}
+
+enum fib_status fib_session_emit(const struct fib_session *s, struct fib_error *err)
+{
+    const struct fib_run_arm *const best = s->samples.series ? fastest(s) : NULL;
+    enum fib_status st = FIB_OK;
+    for (size_t i = 0; st == FIB_OK && i < s->candidates.count; i++)
+        st = emit_arm(s, &s->arms[i], best, err);
+    return st;
+}

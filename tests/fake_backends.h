@@ -1,0 +1,28 @@
+/* Test-only backends: the cpu implementation of a few routines with one fault each. */
+#ifndef FIB_TESTS_FAKE_BACKENDS_H
+#define FIB_TESTS_FAKE_BACKENDS_H
+
+#include <stddef.h>
+
+#include "core/backend.h"
+
+/* Labels (routines rmsnorm, fused_add_rmsnorm, rmsnorm_quant, mm_bf16):
+ *   fake-good       right, 1.0 ms a call on the fake clock
+ *   fake-slow       right, 1.1 ms
+ *   fake-wrong      every output element doubled
+ *   fake-zeros      outputs all zero
+ *   fake-unwritten  leaves the last output element as it was
+ *   fake-guard      writes one byte past the first output
+ *   fake-input      changes one byte of the first input
+ *   fake-later      right twice, wrong from the third call on
+ *   fake-stale      repeats the result of its first call for ever
+ *   fake-error      run() reports a device error
+ *   fake-late-error the same from the tenth call on
+ *   fake-oom        prepare() reports no memory
+ *   fake-refuse     refuses with a reason
+ *   fake-zero-time  right, but takes no time on the fake clock */
+extern const struct fib_backend fib_backend_fake;
+extern const struct fib_label fake_labels[];
+extern const size_t fake_label_count;
+
+#endif

@@ -1,0 +1,52 @@
+/* The program with a scripted clock, fixed facts and test-only backends: what it prints is the same
+ * on every machine. Only tests build and run it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/backends.h"
+#include "core/app.h"
+#include "core/memory.h"
+#include "routines/routines.h"
+#include "tests/fake_backends.h"
+
+static enum fib_status open_device(const struct fib_app *app, struct fib_pool *pool,
+                                   struct fib_device **device, struct fib_error *err)
+{
+    (void)app;
+    /* Of calls that do not advance the clock themselves. */
+    static const double call_ms[] = {0.5};
+    const struct fib_fake_script script = {
+        .call_ms = call_ms, .call_count = 1, .utc_s = 1764590400};
+    return fib_device_fake_open(pool, &script, device, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct fib_arena *arena = fib_arena_create();
+    const struct fib_backend **const backends =
+        fib_arena_array(arena, fib_backend_count + 1, sizeof(backends[0]));
+    struct fib_label *const labels =
+        fib_arena_array(arena, fib_label_count + fake_label_count, sizeof(labels[0]));
+    memcpy(backends, fib_backends, fib_backend_count * sizeof(backends[0]));
+    backends[fib_backend_count] = &fib_backend_fake;
+    memcpy(labels, fib_labels, fib_label_count * sizeof(labels[0]));
+    memcpy(labels + fib_label_count, fake_labels, fake_label_count * sizeof(labels[0]));
+    const struct fib_registry registry = {
+        .families = fib_families,
+        .family_count = fib_family_count,
+        .backends = backends,
+        .backend_count = fib_backend_count + 1,
+        .labels = labels,
+        .label_count = fib_label_count + fake_label_count,
+        .models = fib_models,
+        .model_count = fib_model_count,
+        .program = "fib-bench",
+        .version = "0.0.0",
+        .build_id = "test",
+    };
+    const struct fib_app app = {
+        .registry = &registry, .open_device = open_device, .out = stdout, .err = stderr};
+    const int status = fib_app_main(&app, argc, (const char *const *)argv);
+    fib_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,374 @@
+/* core/stats.c: percentiles, intervals and their coverage, paired verdicts. */
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/stats.h"
+
+/* ---- a small generator of normals, so that the simulations never change ---- */
+
+static double next_uniform(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return ((double)(*state >> 11) + 0.5) * 0x1p-53;
+}
+
+static double next_normal(uint64_t *state)
+{
+    const double radius = sqrt(-2.0 * log(next_uniform(state)));
+    return radius * cos(2.0 * 3.14159265358979323846 * next_uniform(state));
+}
+
+static void assert_near(double found, double expected, double slack)
+{
+    if (!(fabs(found - expected) <= slack))
+        fail_msg("%.9g, expected %.9g +- %.3g", found, expected, slack);
+}
+
+/* ---- percentiles ---- */
+
+static void case_48_percentiles(void **state)
+{
+    (void)state;
+    double samples[30];
+    for (int i = 0; i < 30; i++)
+        samples[i] = i + 1;
+    assert_near(fib_stats_percentile(samples, 15, 0.95), 14.3, 1e-12);
+    assert_near(fib_stats_percentile(samples, 30, 0.99), 29.71, 1e-12);
+    struct fib_stats stats;
+    fib_stats_compute((const double[]){1, 2, 3, 10}, NULL, 4, &stats);
+    assert_near(stats.median, 2.5, 0.0);
+    assert_near(stats.std, 3.535534, 5e-7);
+    assert_near(stats.mean, 4.0, 0.0);
+    assert_true(isnan(stats.p95) && isnan(stats.p99) && isnan(stats.p5));
+}
+
+static void tails_need_enough_samples(void **state)
+{
+    (void)state;
+    double samples[299];
+    for (int i = 0; i < 299; i++)
+        samples[i] = 299 - i;
+    struct fib_stats stats;
+    fib_stats_compute(samples, NULL, 58, &stats);
+    assert_true(isnan(stats.p5) && isnan(stats.p95));
+    fib_stats_compute(samples, NULL, 59, &stats); /* 241 .. 299 */
+    assert_near(stats.p95, 241 + 0.95 * 58, 1e-9);
+    assert_near(stats.p5, 241 + 0.05 * 58, 1e-9);
+    fib_stats_compute(samples, NULL, 298, &stats);
+    assert_true(isnan(stats.p99));
+    fib_stats_compute(samples, NULL, 299, &stats);
+    assert_near(stats.p99, 1 + 0.99 * 298, 1e-9);
+}
+
+/* Position by counting instead of sorting. */
+static double nth_smallest(const double *samples, size_t count, size_t n)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t below = 0, equal = 0;
+        for (size_t j = 0; j < count; j++) {
+            below += samples[j] < samples[i];
+            equal += samples[j] == samples[i];
+        }
+        if (below <= n && n < below + equal)
+            return samples[i];
+    }
+    return NAN;
+}
+
+static void percentiles_against_counting(void **state)
+{
+    (void)state;
+    uint64_t random = 3;
+    double samples[40];
+    for (size_t count = 1; count <= 40; count++) {
+        for (size_t i = 0; i < count; i++)
+            samples[i] = floor(10.0 * next_uniform(&random)); /* many ties */
+        for (int step = 0; step <= 20; step++) {
+            const double position = step / 20.0 * (double)(count - 1);
+            const size_t low = (size_t)position;
+            const size_t high = low + 1 < count ? low + 1 : low;
+            const double a = nth_smallest(samples, count, low);
+            const double b = nth_smallest(samples, count, high);
+            assert_near(fib_stats_percentile(samples, count, step / 20.0),
+                        a + (position - (double)low) * (b - a), 1e-9);
+        }
+    }
+    assert_true(isnan(fib_stats_percentile(samples, 0, 0.5)));
+}
+
+/* ---- one series ---- */
+
+static void no_samples(void **state)
+{
+    (void)state;
+    struct fib_stats stats;
+    fib_stats_compute(NULL, NULL, 0, &stats);
+    assert_int_equal(stats.count, 0);
+    assert_true(isnan(stats.median) && isnan(stats.mean) && isnan(stats.std) && isnan(stats.mad));
+    assert_true(isnan(stats.min) && isnan(stats.max) && isnan(stats.p25) && isnan(stats.p75));
+    assert_true(isnan(stats.ci_low) && isnan(stats.ci_high) && !stats.ci_method);
+    assert_true(isnan(stats.autocorrelation) && isnan(stats.drift_pct_per_s));
+    assert_int_equal(stats.outlier_count, 0);
+}
+
+static void one_and_two_samples(void **state)
+{
+    (void)state;
+    struct fib_stats stats;
+    fib_stats_compute((const double[]){0.7}, (const double[]){1.0}, 1, &stats);
+    assert_true(stats.median == 0.7 && stats.mean == 0.7 && stats.min == 0.7 && stats.max == 0.7);
+    assert_true(stats.mad == 0.0 && isnan(stats.std) && isnan(stats.drift_pct_per_s));
+    fib_stats_compute((const double[]){3.0, 1.0}, (const double[]){0.0, 1.0}, 2, &stats);
+    assert_true(stats.median == 2.0 && stats.std == 1.0 && stats.mad == 1.0);
+    assert_true(stats.min == 1.0 && stats.max == 3.0 && stats.p25 == 1.5 && stats.p75 == 2.5);
+    assert_true(isnan(stats.autocorrelation) && isnan(stats.drift_pct_per_s));
+    assert_true(isnan(stats.ci_low) && !stats.ci_method);
+}
+
+static void nan_never_reaches_the_extremes(void **state)
+{
+    (void)state;
+    static const double samples[] = {NAN, 2.0, INFINITY, 1.0, NAN, -4.0, 3.0, -INFINITY};
+    static const double times_s[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct fib_stats stats;
+    fib_stats_compute(samples, times_s, 8, &stats);
+    assert_int_equal(stats.count, 3);
+    assert_true(stats.min == 1.0 && stats.max == 3.0 && stats.median == 2.0 && stats.mean == 2.0);
+    static const double none[] = {NAN, NAN};
+    fib_stats_compute(none, NULL, 2, &stats);
+    assert_true(stats.count == 0 && isnan(stats.min));
+}
+
+static void equal_samples_have_no_spread(void **state)
+{
+    (void)state;
+    double samples[64], times_s[64];
+    for (int i = 0; i < 64; i++) {
+        samples[i] = 0.1;
+        times_s[i] = 0.01 * i;
+    }
+    struct fib_stats stats;
+    fib_stats_compute(samples, times_s, 64, &stats);
+    assert_true(stats.std == 0.0 && stats.mad == 0.0 && stats.mean == 0.1);
+    assert_true(stats.ci_low == 0.1 && stats.ci_high == 0.1);
+    assert_true(isnan(stats.autocorrelation));
+    assert_true(stats.drift_pct_per_s == 0.0);
+    fib_stats_compute(samples, samples, 64, &stats); /* all at the same time */
+    assert_true(isnan(stats.drift_pct_per_s));
+}
+
+static void drift_autocorrelation_outliers(void **state)
+{
+    (void)state;
+    double samples[101], times_s[101];
+    for (int i = 0; i < 101; i++) {
+        times_s[i] = 5.0 + 0.1 * i;
+        samples[i] = 2.0 + 0.02 * (times_s[i] - 10.0); /* median 2, 1 % of it per second */
+    }
+    struct fib_stats stats;
+    fib_stats_compute(samples, times_s, 101, &stats);
+    assert_near(stats.drift_pct_per_s, 1.0, 1e-9);
+    assert_true(stats.autocorrelation > 0.9);
+    for (int i = 0; i < 101; i++)
+        samples[i] = i % 2 ? 1.0 : 2.0;
+    fib_stats_compute(samples, times_s, 101, &stats);
+    assert_true(stats.autocorrelation < -0.9);
+    for (int i = 0; i < 100; i++)
+        samples[i] = 10.0 + i;
+    samples[99] = 1000.0;
+    samples[0] = 233.75; /* quartiles 35.75 and 85.25: exactly on the upper fence */
+    fib_stats_compute(samples, NULL, 100, &stats);
+    assert_int_equal(stats.outlier_count, 1);
+    samples[0] = 233.8;
+    fib_stats_compute(samples, NULL, 100, &stats);
+    assert_int_equal(stats.outlier_count, 2);
+    assert_true(stats.max == 1000.0);
+}
+
+/* ---- intervals ---- */
+
+static void t_quantiles(void **state)
+{
+    (void)state;
+    assert_true(isnan(fib_stats_t95(0)));
+    assert_near(fib_stats_t95(1), 12.7062, 5e-5);
+    assert_near(fib_stats_t95(4), 2.7764, 5e-5);
+    assert_near(fib_stats_t95(9), 2.2622, 5e-5);
+    assert_near(fib_stats_t95(20), 2.085963, 5e-6);
+    assert_near(fib_stats_t95(21), 2.079614, 5e-6);
+    assert_near(fib_stats_t95(30), 2.042272, 2e-6);
+    assert_near(fib_stats_t95(100), 1.983972, 2e-6);
+    assert_near(fib_stats_t95(1000000), 1.959966, 2e-6);
+    for (size_t degrees = 1; degrees < 200; degrees++)
+        assert_true(fib_stats_t95(degrees) > fib_stats_t95(degrees + 1));
+}
+
+static void sign_ranks(void **state)
+{
+    (void)state;
+    static const size_t table[][2] = {{1, 0},   {5, 0},    {6, 1},   {8, 1},   {12, 3},
+                                      {16, 4},  {20, 6},   {30, 10}, {40, 14}, {52, 19},
+                                      {64, 24}, {100, 40}, {200, 86}};
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_int_equal(fib_stats_sign_rank(table[i][0], 0.05), table[i][1]);
+    assert_int_equal(fib_stats_sign_rank(0, 0.05), 0);
+    /* 2 * 2^-5 is alpha exactly: still inside */
+    assert_int_equal(fib_stats_sign_rank(5, 0.0625), 1);
+    assert_int_equal(fib_stats_sign_rank(8, 0.005), 0);
+    assert_int_equal(fib_stats_sign_rank(9, 0.005), 1);
+    /* n / 2 - 1.96 sqrt(n) / 2, give or take one */
+    assert_near((double)fib_stats_sign_rank(100000, 0.05), 50000 - 309.9, 1.5);
+}
+
+static void batch_half_width_by_hand(void **state)
+{
+    (void)state;
+    /* Two batches with medians 2 and 6: sd sqrt(8), half-width t(1) * sqrt(8 / 2). The remainder
+     * joins the second batch. */
+    static const double samples[] = {1, 2, 3, 6, 5, 9, 6};
+    assert_near(fib_stats_batch_half_width(samples, 7, 2), 12.706205 * 2.0, 1e-6);
+    assert_true(isnan(fib_stats_batch_half_width(samples, 3, 2)));
+    assert_true(isnan(fib_stats_batch_half_width(samples, 7, 4)));
+    assert_true(isnan(fib_stats_batch_half_width(samples, 7, 1)));
+    struct fib_stats stats;
+    double many[20];
+    for (int i = 0; i < 20; i++)
+        many[i] = 1.0 + i % 5;
+    fib_stats_compute(many, NULL, 19, &stats);
+    assert_true(!stats.ci_method && isnan(stats.ci_high));
+    fib_stats_compute(many, NULL, 20, &stats);
+    assert_string_equal(stats.ci_method, "batch-median-t");
+    assert_near((stats.ci_low + stats.ci_high) / 2, stats.median, 1e-12);
+}
+
+static void batch_median_coverage(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {100, 150, 250, 400};
+    enum { TRIALS = 4000 };
+    uint64_t random = 11;
+    double samples[400];
+    for (size_t c = 0; c < 4; c++) {
+        int covered = 0;
+        for (int trial = 0; trial < TRIALS; trial++) {
+            for (size_t i = 0; i < counts[c]; i++)
+                samples[i] = 100.0 + next_normal(&random);
+            struct fib_stats stats;
+            fib_stats_compute(samples, NULL, counts[c], &stats);
+            covered += stats.ci_low <= 100.0 && 100.0 <= stats.ci_high;
+        }
+        assert_in_range(covered, (int)(0.93 * TRIALS), (int)(0.975 * TRIALS));
+    }
+}
+
+static void sign_interval_coverage(void **state)
+{
+    (void)state;
+    enum { TRIALS = 4000, COUNT = 30 };
+    uint64_t random = 5;
+    int covered = 0;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        double a[COUNT], b[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            a[i] = 1.0;
+            b[i] = exp(0.01 * next_normal(&random));
+        }
+        struct fib_paired paired;
+        fib_stats_paired(a, b, COUNT, 0.005, &paired);
+        covered += paired.ratio_low <= 1.0 && 1.0 <= paired.ratio_high;
+    }
+    assert_true(covered >= (int)(0.95 * TRIALS));
+}
+
+/* ---- pairs ---- */
+
+/* b = a * (1 + effect), both with noise and a common drift. */
+static struct fib_paired synthetic(size_t count, double effect, double noise)
+{
+    double a[200], b[200];
+    uint64_t random = 17;
+    for (size_t i = 0; i < count; i++) {
+        const double drift = 1.0 + 0.02 * sin(0.3 * (double)i);
+        a[i] = 0.5 * drift * (1.0 + noise * next_normal(&random));
+        b[i] = 0.5 * drift * (1.0 + effect) * (1.0 + noise * next_normal(&random));
+    }
+    struct fib_paired paired;
+    fib_stats_paired(a, b, count, 0.005, &paired);
+    return paired;
+}
+
+static void paired_verdicts(void **state)
+{
+    (void)state;
+    struct fib_paired paired = synthetic(60, 0.0, 0.003);
+    assert_int_equal(paired.verdict, FIB_SAME);
+    assert_int_equal(paired.round_count, 60);
+    assert_near(paired.ratio, 1.0, 0.003);
+    paired = synthetic(60, 0.01, 0.003);
+    assert_int_equal(paired.verdict, FIB_SLOWER);
+    assert_true(paired.ratio_low > 1.005 && paired.ratio_low <= paired.ratio &&
+                paired.ratio <= paired.ratio_high);
+    assert_int_equal(synthetic(60, -0.01, 0.003).verdict, FIB_FASTER);
+    assert_int_equal(synthetic(30, 0.0, 0.05).verdict, FIB_UNRESOLVED);
+    assert_int_equal(synthetic(5, 0.5, 0.001).verdict, FIB_UNRESOLVED); /* too few rounds */
+    assert_true(isnan(synthetic(5, 0.5, 0.001).ratio_low));
+    assert_near(synthetic(5, 0.5, 0.001).ratio, 1.5, 0.01);
+}
+
+static void paired_by_hand(void **state)
+{
+    (void)state;
+    static const double a[] = {1, 1, 1, 1, 1, 1, NAN, 0, 1};
+    static const double b[] = {2, 2, 4, 2, 2, 1, 1, 1, -1};
+    struct fib_paired paired;
+    fib_stats_paired(a, b, 9, 0.01, &paired);
+    assert_int_equal(paired.round_count, 6); /* three rounds lack a usable sample */
+    assert_near(paired.ratio, 2.0, 1e-12);
+    assert_near(paired.ratio_low, 1.0, 1e-12);
+    assert_near(paired.ratio_high, 4.0, 1e-12);
+    assert_int_equal(paired.verdict, FIB_UNRESOLVED);
+    struct fib_paired mirrored;
+    fib_stats_paired(b, a, 6, 0.01, &mirrored);
+    assert_near(mirrored.ratio, 0.5, 1e-12);
+    assert_near(mirrored.ratio_low, 0.25, 1e-12);
+    fib_stats_paired(a, a, 6, 0.0, &paired); /* ties: no margin needed to call them the same */
+    assert_int_equal(paired.verdict, FIB_SAME);
+    fib_stats_paired(a, b, 0, 0.01, &paired);
+    assert_true(paired.round_count == 0 && isnan(paired.ratio));
+    assert_int_equal(paired.verdict, FIB_UNRESOLVED);
+}
+
+static void verdict_names(void **state)
+{
+    (void)state;
+    assert_string_equal(fib_verdict_name(FIB_SAME), "SAME");
+    assert_string_equal(fib_verdict_name(FIB_FASTER), "FASTER");
+    assert_string_equal(fib_verdict_name(FIB_SLOWER), "SLOWER");
+    assert_string_equal(fib_verdict_name(FIB_UNRESOLVED), "UNRESOLVED");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(case_48_percentiles),
+        cmocka_unit_test(tails_need_enough_samples),
+        cmocka_unit_test(percentiles_against_counting),
+        cmocka_unit_test(no_samples),
+        cmocka_unit_test(one_and_two_samples),
+        cmocka_unit_test(nan_never_reaches_the_extremes),
+        cmocka_unit_test(equal_samples_have_no_spread),
+        cmocka_unit_test(drift_autocorrelation_outliers),
+        cmocka_unit_test(t_quantiles),
+        cmocka_unit_test(sign_ranks),
+        cmocka_unit_test(batch_half_width_by_hand),
+        cmocka_unit_test(batch_median_coverage),
+        cmocka_unit_test(sign_interval_coverage),
+        cmocka_unit_test(paired_verdicts),
+        cmocka_unit_test(paired_by_hand),
+        cmocka_unit_test(verdict_names),
+    };
+    return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
+}
