@@ -150,6 +150,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
  * differences are multiples of the clock's step. Takes about 0.1 ms. */
 static void measure_clock(struct fib_device_facts *facts)
 {
+    enum { MIDDLE = CLOCK_READS / 2 };
     uint64_t step_ns[CLOCK_READS], tick_ns = 0;
     for (int i = 0; i < CLOCK_READS; i++) {
         const uint64_t start_ns = fib_host_now_ns();
@@ -158,7 +159,7 @@ static void measure_clock(struct fib_device_facts *facts)
     }
     qsort(step_ns, CLOCK_READS, sizeof(step_ns[0]), by_value);
     facts->tick_ms = (double)(tick_ns > 0 ? tick_ns : 1) * 1e-6;
-    facts->window_overhead_ms = (double)step_ns[CLOCK_READS / 2] * 1e-6;
+    facts->window_overhead_ms = (double)step_ns[MIDDLE] * 1e-6;
     facts->overhead_method = "empty window";
     facts->window_min_ms = 300 * facts->tick_ms > 0.2 ? 300 * facts->tick_ms : 0.2;
 }

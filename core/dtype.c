@@ -303,6 +303,7 @@ FIB_INLINE uint8_t narrow_e5m2(float value)
     return (uint8_t)narrow(value, 2, 15, 0x47600000u, 0x7b, 0x7f, 24);
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in parentheses */
 #define BULK_LOOP(format, code_type)                                                               \
     FIB_CLONES static void format##_to_f32(const code_type *restrict src, float *restrict dst,     \
                                            size_t count)                                           \
@@ -322,6 +323,7 @@ BULK_LOOP(f16, uint16_t)
 BULK_LOOP(e4m3, uint8_t)
 BULK_LOOP(e5m2, uint8_t)
 #undef BULK_LOOP
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Integer and float64 elements: seldom many, so one at a time. */
 static void others_to_f32(enum fib_dtype dtype, const void *src, float *dst, size_t count)

@@ -1,7 +1,7 @@
 /* Reads /proc, /sys and control groups for what this process may use of the machine. */
 #include "core/host.h"
 
-#include <inttypes.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,10 +31,24 @@ static bool read_line(const char *path, char *line, size_t line_bytes)
     return ok;
 }
 
+/* Leading decimal digits of a text; *rest what follows them. False without digits ("max") and on
+ * overflow. */
+static bool parse_u64(const char *text, uint64_t *value, const char **rest)
+{
+    char *end = NULL;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    *rest = end;
+    return errno == 0;
+}
+
 static bool read_u64(const char *path, uint64_t *value)
 {
     char line[64];
-    return read_line(path, line, sizeof(line)) && sscanf(line, "%" SCNu64, value) == 1;
+    const char *rest;
+    return read_line(path, line, sizeof(line)) && parse_u64(line, value, &rest);
 }
 
 /* Path of this process in the hierarchy of `controller` (NULL: the v2 hierarchy). */
@@ -87,25 +101,34 @@ static void walk_groups(const char *controller, bool v2, limit_fn *visit, void *
     }
 }
 
+/* "quota period" of the v2 file cpu.max. */
+static bool read_cpu_max(const char *path, uint64_t *quota, uint64_t *period)
+{
+    char line[64];
+    const char *rest;
+    return read_line(path, line, sizeof(line)) && parse_u64(line, quota, &rest) && *rest == ' ' &&
+           parse_u64(rest + 1, period, &rest);
+}
+
 static void visit_cpu(const char *folder, bool v2, void *context)
 {
     double *cpus = context;
-    char path[PATH_CHARS + 96], line[64];
-    double quota = 0, period = 0;
+    char path[PATH_CHARS + 96];
+    uint64_t quota = 0, period = 0;
     if (v2) {
         snprintf(path, sizeof(path), "%s/cpu.max", folder);
-        if (!read_line(path, line, sizeof(line)) || sscanf(line, "%lf %lf", &quota, &period) != 2)
+        if (!read_cpu_max(path, &quota, &period))
             return;
     } else {
         snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder);
-        if (!read_line(path, line, sizeof(line)) || sscanf(line, "%lf", &quota) != 1)
+        if (!read_u64(path, &quota)) /* -1: no limit */
             return;
         snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
-        if (!read_line(path, line, sizeof(line)) || sscanf(line, "%lf", &period) != 1)
+        if (!read_u64(path, &period))
             return;
     }
-    if (quota > 0 && period > 0 && quota / period < *cpus)
-        *cpus = quota / period;
+    if (quota > 0 && period > 0 && (double)quota / (double)period < *cpus)
+        *cpus = (double)quota / (double)period;
 }
 
 static unsigned affinity_count(void)
@@ -159,9 +182,10 @@ static void visit_memory(const char *folder, bool v2, void *context)
 static uint64_t meminfo_bytes(const char *key)
 {
     char value[64];
+    const char *rest;
     uint64_t kib = 0;
     if (!fib_host_proc_value("/proc/meminfo", key, value, sizeof(value)) ||
-        sscanf(value, "%" SCNu64, &kib) != 1)
+        !parse_u64(value, &kib, &rest))
         return 0;
     return kib * 1024;
 }
@@ -188,15 +212,16 @@ uint64_t fib_host_free_bytes(void)
 
 static uint64_t cache_size(unsigned index)
 {
-    char path[128], line[64], unit = 0;
+    char path[128], line[64];
+    const char *unit;
     uint64_t size = 0;
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/type", index);
     if (!read_line(path, line, sizeof(line)) || strcmp(line, "Instruction") == 0)
         return 0;
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/size", index);
-    if (!read_line(path, line, sizeof(line)) || sscanf(line, "%" SCNu64 "%c", &size, &unit) < 1)
+    if (!read_line(path, line, sizeof(line)) || !parse_u64(line, &size, &unit))
         return 0;
-    return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : unit == 'G' ? size << 30 : size;
+    return *unit == 'K' ? size << 10 : *unit == 'M' ? size << 20 : *unit == 'G' ? size << 30 : size;
 }
 
 uint64_t fib_host_cache_bytes(void)

@@ -142,11 +142,10 @@ char *fib_arena_strdup(struct fib_arena *arena, const char *chars)
 
 char *fib_arena_printf(struct fib_arena *arena, const char *format, ...)
 {
-    char probe[1]; /* a null buffer of no bytes trips the compiler's truncation check */
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    const int wanted = vsnprintf(probe, sizeof(probe), format, args);
+    const int wanted = vsnprintf(NULL, 0, format, args);
     va_end(args);
     const size_t size = wanted < 0 ? 1 : (size_t)wanted + 1;
     char *chars = fib_arena_alloc(arena, size);

@@ -184,10 +184,11 @@ static enum fib_status add_f64_range(struct list *list, const struct range *rang
     const double count = f64_range_count(first, last, step, range->multiply);
     st = reserve(list, count < 1e18 ? (uint64_t)count : UINT64_MAX, range->whole);
     struct fib_text text = {0};
-    for (double i = 0; i < count && st == FIB_OK; i++) {
+    for (uint64_t i = 0; (double)i < count && st == FIB_OK; i++) {
+        const double n = (double)i;
         fib_text_clear(&text);
         fib_text_add_f64(&text,
-                         range->multiply ? first * pow(step, i) : f64_step(range, first, step, i));
+                         range->multiply ? first * pow(step, n) : f64_step(range, first, step, n));
         st = add_value(list, fib_text_chars(&text));
     }
     fib_text_free(&text);

@@ -435,10 +435,10 @@ static void report_guard(const struct fib_tensors *tensors, int gap, uint64_t fi
     const uint64_t past = gap > 0 ? first_bad - layout->end[gap - 1] : UINT64_MAX;
     const uint64_t before = gap < count ? layout->start[gap] - 1 - last_bad : UINT64_MAX;
     const bool is_past = past <= before;
+    const uint64_t distance = is_past ? past : before;
     fib_verification_fail(verification, "guard bytes of tensor %s overwritten, %llu byte%s %s",
                           tensors->problem.tensors[is_past ? gap - 1 : gap].name,
-                          (unsigned long long)((is_past ? past : before) + 1),
-                          (is_past ? past : before) == 0 ? "" : "s",
+                          (unsigned long long)distance + 1, distance == 0 ? "" : "s",
                           is_past ? "past its end" : "before its start");
 }
 
@@ -480,7 +480,8 @@ static int64_t first_changed(const struct fib_tensor *tensor, uint64_t key, cons
                            piece);
         const unsigned char *have = (const unsigned char *)host + (size_t)first * elem_bytes;
         for (int64_t i = 0; i < length && found < 0; i++)
-            if (memcmp(have + (size_t)i * elem_bytes, piece + (size_t)i * elem_bytes, elem_bytes))
+            if (memcmp(have + (size_t)i * elem_bytes, piece + (size_t)i * elem_bytes, elem_bytes) !=
+                0)
                 found = first + i;
     }
     free(piece);

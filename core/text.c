@@ -131,7 +131,7 @@ static int split_scientific(const char *scientific, char *digits, size_t *digit_
     while (count > 1 && digits[count - 1] == '0')
         count--;
     *digit_count = count;
-    return *c == 'e' ? atoi(c + 1) : 0;
+    return *c == 'e' ? (int)strtol(c + 1, NULL, 10) : 0;
 }
 
 static void add_positional(struct fib_text *text, const char *digits, size_t count, int exponent)
