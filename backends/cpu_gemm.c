@@ -227,6 +227,14 @@ static void plan_tasks(struct fib_prepared *p)
     p->col_blocks = divide_up(s->n, p->cols_per_task);
 }
 
+/* Waking a thread costs about as much as 2^17 multiply-adds: fewer are not worth sharing. */
+static unsigned useful_threads(const struct gemm_shape *s, unsigned available)
+{
+    const double shares =
+        (double)s->batch * (double)s->m * (double)s->n * (double)s->k / (double)(1 << 17);
+    return shares >= available ? available : shares > 1.0 ? (unsigned)shares : 1;
+}
+
 static enum fib_status take_spaces(struct fib_prepared *p, const struct fib_prepare_args *args,
                                    struct fib_error *err)
 {
@@ -270,7 +278,7 @@ static enum fib_status prepare(const struct fib_prepare_args *args, struct fib_p
         p->b_scale = args->data[GEMM_B_SCALE];
     }
     p->pool = args->pool;
-    p->thread_count = fib_pool_thread_count(args->pool);
+    p->thread_count = useful_threads(&p->shape, fib_pool_thread_count(args->pool));
     plan_tasks(p);
     const enum fib_status st = take_spaces(p, args, err);
     if (st != FIB_OK)
