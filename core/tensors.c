@@ -27,6 +27,9 @@ struct draw_sums {
     uint64_t sum[FIB_MAX_TENSORS];
 };
 
+/* A gap is two guards and at most two alignment paddings long. */
+enum { GAP_MAX_BYTES = 2 * GUARD_BYTES + 2 * ALIGN_BYTES };
+
 struct fib_tensors {
     struct fib_device *device;
     struct fib_problem problem;
@@ -36,6 +39,7 @@ struct fib_tensors {
     uint64_t byte_count;
     uint32_t slot_count;
     uint32_t *slot_draw; /* [slot_count] draw that fills the slot */
+    unsigned char guards[FIB_MAX_TENSORS + 1][GAP_MAX_BYTES]; /* content of each gap of a slot */
     struct draw_sums *sums;
     size_t sum_count;
     uint32_t pristine_draw; /* draw the pristine copy holds; made again when a slot needs another */
@@ -223,8 +227,16 @@ static void gap_range(const struct fib_tensors *tensors, int gap, uint64_t *firs
     *last = gap < tensors->problem.tensor_count ? layout->start[gap] : layout->stride;
 }
 
-/* A gap is two guards and at most two alignment paddings long. */
-enum { GAP_MAX_BYTES = 2 * GUARD_BYTES + 2 * ALIGN_BYTES };
+/* The pattern is the same in every slot, so it is made once. */
+static void make_guards(struct fib_tensors *tensors)
+{
+    for (int gap = 0; gap <= tensors->problem.tensor_count; gap++) {
+        uint64_t first, last;
+        gap_range(tensors, gap, &first, &last);
+        for (uint64_t i = first; i < last; i++)
+            tensors->guards[gap][i - first] = guard_byte(i);
+    }
+}
 
 static enum fib_status write_guards(struct fib_tensors *tensors, uint32_t slot,
                                     struct fib_error *err)
@@ -232,12 +244,9 @@ static enum fib_status write_guards(struct fib_tensors *tensors, uint32_t slot,
     struct fib_device *device = tensors->device;
     enum fib_status st = FIB_OK;
     for (int gap = 0; gap <= tensors->problem.tensor_count && st == FIB_OK; gap++) {
-        unsigned char pattern[GAP_MAX_BYTES];
         uint64_t first, last;
         gap_range(tensors, gap, &first, &last);
-        for (uint64_t i = first; i < last; i++)
-            pattern[i - first] = guard_byte(i);
-        st = device->ops->write(device, slot_base(tensors, slot) + first, pattern,
+        st = device->ops->write(device, slot_base(tensors, slot) + first, tensors->guards[gap],
                                 (size_t)(last - first), err);
     }
     return st;
@@ -300,6 +309,7 @@ enum fib_status fib_tensors_create(struct fib_device *device, const struct fib_p
     made->slot_count = slot_count > 0 ? slot_count : 1;
     made->slot_draw = fib_zalloc_array(made->slot_count, sizeof(*made->slot_draw));
     lay_out(problem, &made->layout);
+    make_guards(made);
     made->byte_count = block_bytes(&made->layout, made->slot_count);
     void *base = NULL;
     enum fib_status st = check_room(made, err);
@@ -450,11 +460,11 @@ static enum fib_status verify_gap(struct fib_tensors *tensors, uint32_t slot, in
     gap_range(tensors, gap, &first, &last);
     const enum fib_status st = tensors->device->ops->read(
         tensors->device, found, slot_base(tensors, slot) + first, (size_t)(last - first), err);
-    if (st != FIB_OK)
+    if (st != FIB_OK || memcmp(found, tensors->guards[gap], (size_t)(last - first)) == 0)
         return st;
     uint64_t first_bad = UINT64_MAX, last_bad = 0;
     for (uint64_t i = first; i < last; i++) {
-        if (found[i - first] == guard_byte(i))
+        if (found[i - first] == tensors->guards[gap][i - first])
             continue;
         if (first_bad == UINT64_MAX)
             first_bad = i;

@@ -169,6 +169,41 @@ def interrupted_run_keeps_its_rows(folder):
     expect("exit status 130" in (folder / "out").read_text(), "summary printed")
 
 
+def one_record_feeds_every_output(folder):
+    result = run(BENCH, "--routine", "rmsnorm", *NORM, "--quick", "--table", "--output_path",
+                 folder / "o.csv", "--json_path", folder / "o.json")
+    expect_status(result, 0)
+    journal = read_journal(folder / "o.jsonl")[1]
+    document = json.loads((folder / "o.json").read_text())["results"][0]
+    row = read_csv(folder / "o.csv")[0]
+    expect(journal == document, "journal and document differ")
+    expect(float(row["median_time"]) == journal["time"]["median"] / 1e9, row["median_time"])
+    expect(float(row["tb_per_sec"]) == journal["rate"]["tb_per_sec"], row["tb_per_sec"])
+    expect(f"median time {journal['time']['median'] / 1e9:.3f} ms" in result.out, result.out)
+
+
+def progress_on_a_terminal_only(folder):
+    (folder / "l.txt").write_text("--routine rmsnorm --batch_size 2 --hidden_size 64 --quick\n" * 4)
+    import pty
+    master, slave = pty.openpty()
+    process = subprocess.Popen([BENCH, "--testlist", folder / "l.txt"], stdout=subprocess.PIPE,
+                               stderr=slave)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(master, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        seen += chunk
+    out = process.stdout.read()
+    expect(process.wait(60) == 0, "status")
+    expect(b"/4" in seen and b"left" in seen and b"\r" in seen, repr(seen[:300]))
+    expect(b"\x1b" not in out and b"\r" not in out, "control codes on stdout")
+
+
 def small_verbs_work(folder):
     for words in (["--help"], ["list"], ["list", "--family", "norm"], ["list", "--markdown"],
                   ["list", "--models"], ["list", "--flags"], ["describe", "rmsnorm"],
@@ -214,4 +249,4 @@ def sample_list_of_the_reference(folder):
 main([every_built_routine, comparison_of_two_real_backends, sweep_gives_seven_cases,
       case_56_tags_survive, case_57_and_schema, case_58_any_locale, same_data_for_equal_lines,
       list_defaults_and_precedence, plain_text_off_terminals, interrupted_run_keeps_its_rows,
-      small_verbs_work, sample_list_of_the_reference])
+      one_record_feeds_every_output, progress_on_a_terminal_only, small_verbs_work, sample_list_of_the_reference])
