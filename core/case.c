@@ -147,6 +147,15 @@ static const char *effective_timer(const struct fib_case *kase)
     return events && events->i64 ? "events" : "";
 }
 
+/* A flag of ours at its default does not enter the key, so that adding one leaves the keys of all
+ * older results as they are. */
+static bool is_default_of_ours(const struct fib_option *option, const struct fib_value *value)
+{
+    return option->own && (option->kind == FIB_OPT_SWITCH
+                               ? value->i64 == 0
+                               : option->fallback && strcmp(option->fallback, value->text) == 0);
+}
+
 static bool shapes_result(const struct fib_case *kase, const struct fib_option *option)
 {
     static const char shared[] = "random_seed cache init power_mode enable_pdl no_cuda_graph";
@@ -162,7 +171,8 @@ void fib_case_key(const struct fib_case *kase, char key[17])
     sum += hash_pair("timer", effective_timer(kase));
     for (size_t i = 0; i < kase->options->count; i++) {
         const struct fib_option *option = &kase->options->rows[i];
-        if (kase->values[i].set && shapes_result(kase, option))
+        if (kase->values[i].set && shapes_result(kase, option) &&
+            !is_default_of_ours(option, &kase->values[i]))
             sum += hash_pair(option->name, kase->values[i].text);
     }
     sum = mix(sum);

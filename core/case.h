@@ -32,7 +32,8 @@ bool fib_case_uses(const struct fib_case *kase, const struct fib_option *option)
 void fib_case_repro(const struct fib_case *kase, const char *program, struct fib_text *out);
 
 /* 16 hex digits over the routine and the canonical values of all flags it uses that shape the
- * result (not tags, outputs or verbosity): the same case spelled differently has the same key. */
+ * result (not tags, outputs or verbosity; flags of ours at their default left out): the same case
+ * spelled differently has the same key. */
 void fib_case_key(const struct fib_case *kase, char key[17]);
 
 /* "rmsnorm batch_size=32 hidden_size=4096": required and given routine flags, for progress, plan

@@ -19,6 +19,9 @@ struct fib_sink_settings {
     bool table;             /* console tables although stdout is no terminal */
     bool tables_off;        /* never */
     FILE *out;              /* stdout */
+    /* Flags of routines that have no CSV column among fib_csv_columns: appended as columns, so that
+     * a flag added to an option table is in the CSV too. NULL-terminated, may be NULL, borrowed. */
+    const char *const *flag_columns;
 };
 
 struct fib_sink_ops {
@@ -63,8 +66,10 @@ const struct fib_json *fib_report_record(const struct fib_report *report, size_t
 /* Names of the CSV columns in order: the reference's, each once, then ours; NULL-terminated. */
 extern const char *const fib_csv_columns[];
 /* One CSV line (CRLF-free, '\n' at the end is the caller's) for a record, or the header. */
-void fib_csv_header(struct fib_text *out);
-void fib_csv_row(const struct fib_json *record, struct fib_text *out);
+void fib_csv_header(const char *const *flag_columns, struct fib_text *out);
+void fib_csv_row(const struct fib_json *record, const char *const *flag_columns,
+                 struct fib_text *out);
+bool fib_csv_has_column(const char *name);
 
 /* The reference's line: "[PERF] cuda           :: median time 0.018 ms; std 0.000 ms; achieved ..."
  */

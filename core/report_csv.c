@@ -145,8 +145,7 @@ static const struct fib_json *cell_value(const struct fib_json *record, const ch
 {
     if (!cell)
         return fib_json_get(fib_json_get(record, "params"), column);
-    const struct fib_json *value = fib_json_get(record, cell->path);
-    return value;
+    return fib_json_get(record, cell->path);
 }
 
 static double number_of(const struct fib_json *value)
@@ -192,16 +191,29 @@ static void add_cell(struct fib_text *out, const struct fib_json *value, enum co
     fib_text_free(&cell);
 }
 
-void fib_csv_header(struct fib_text *out)
+void fib_csv_header(const char *const *flag_columns, struct fib_text *out)
 {
     for (size_t i = 0; fib_csv_columns[i]; i++) {
         if (i > 0)
             fib_text_add_char(out, ',');
         fib_text_add_csv_cell(out, fib_csv_columns[i]);
     }
+    for (size_t i = 0; flag_columns && flag_columns[i]; i++) {
+        fib_text_add_char(out, ',');
+        fib_text_add_csv_cell(out, flag_columns[i]);
+    }
 }
 
-void fib_csv_row(const struct fib_json *record, struct fib_text *out)
+bool fib_csv_has_column(const char *name)
+{
+    size_t i = 0;
+    while (fib_csv_columns[i] && strcmp(fib_csv_columns[i], name) != 0)
+        i++;
+    return fib_csv_columns[i] != NULL;
+}
+
+void fib_csv_row(const struct fib_json *record, const char *const *flag_columns,
+                 struct fib_text *out)
 {
     for (size_t i = 0; fib_csv_columns[i]; i++) {
         const struct cell *cell = find_cell(fib_csv_columns[i]);
@@ -210,17 +222,24 @@ void fib_csv_row(const struct fib_json *record, struct fib_text *out)
         add_cell(out, cell_value(record, fib_csv_columns[i], cell),
                  cell ? cell->conversion : AS_IS);
     }
+    const struct fib_json *params = fib_json_get(record, "params");
+    for (size_t i = 0; flag_columns && flag_columns[i]; i++) {
+        fib_text_add_char(out, ',');
+        add_cell(out, fib_json_get(params, flag_columns[i]), AS_IS);
+    }
 }
 
 struct fib_sink {
     struct fib_outfile file;
+    const char *const *flag_columns; /* borrowed from the settings */
 };
 
 /* A file with other columns would become unreadable if rows were added to it. */
-static enum fib_status check_header(const struct fib_outfile *file, struct fib_error *err)
+static enum fib_status check_header(const struct fib_outfile *file, const char *const *flag_columns,
+                                    struct fib_error *err)
 {
     struct fib_text header = {0};
-    fib_csv_header(&header);
+    fib_csv_header(flag_columns, &header);
     fib_text_add_char(&header, '\n');
     char *found = fib_zalloc(header.length + 1);
     const ssize_t length = pread(file->fd, found, header.length, 0);
@@ -259,16 +278,17 @@ static enum fib_status csv_open(const struct fib_sink_settings *settings,
         return FIB_OK;
     struct fib_text header = {0};
     *sink = fib_zalloc(sizeof(**sink));
+    (*sink)->flag_columns = settings->flag_columns;
     struct fib_outfile *file = &(*sink)->file;
     enum fib_status st = fib_outfile_open(file, settings->csv_path,
                                           fib_outfile_mode(settings->force, settings->append), err);
     if (st != FIB_OK)
         goto out;
     if (file->was_empty) {
-        fib_csv_header(&header);
+        fib_csv_header(settings->flag_columns, &header);
         st = write_line(file, &header, err);
     } else {
-        st = check_header(file, err);
+        st = check_header(file, settings->flag_columns, err);
     }
 out:
     fib_text_free(&header);
@@ -281,7 +301,7 @@ static enum fib_status csv_row(struct fib_sink *sink, const struct fib_json *rec
                                struct fib_error *err)
 {
     struct fib_text line = {0};
-    fib_csv_row(record, &line);
+    fib_csv_row(record, sink->flag_columns, &line);
     const enum fib_status st = write_line(&sink->file, &line, err);
     fib_text_free(&line);
     return st;

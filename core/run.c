@@ -26,6 +26,7 @@ struct run {
     struct fib_report *report;
     struct fib_progress *progress;
     struct fib_sink_settings sinks;
+    const char **flag_columns; /* NULL-terminated */
     enum fib_exit exit;
     bool measured;
     bool stopped; /* a sink failed: going on would lose results */
@@ -205,6 +206,31 @@ static void show_plan(struct run *run)
     fib_text_free(&text);
 }
 
+static void add_flag_columns(const struct fib_routine *routine, const char ***columns,
+                             size_t *count)
+{
+    for (const struct fib_option *option = routine->options; option && option->name; option++) {
+        bool known = fib_csv_has_column(option->name);
+        for (size_t i = 0; i < *count; i++)
+            known = known || strcmp((*columns)[i], option->name) == 0;
+        if (known)
+            continue;
+        *columns = fib_realloc(*columns, (*count + 2) * sizeof(**columns));
+        (*columns)[(*count)++] = option->name;
+    }
+}
+
+/* Flags of all routines that the fixed columns leave out, in table order. */
+static const char **flag_columns(const struct fib_registry *registry)
+{
+    const char **columns = fib_zalloc(sizeof(*columns));
+    size_t count = 0;
+    for (size_t n = 0; fib_registry_routine_at(registry, n); n++)
+        add_flag_columns(fib_registry_routine_at(registry, n), &columns, &count);
+    columns[count] = NULL;
+    return columns;
+}
+
 static struct fib_sink_settings sink_settings(const struct run *run)
 {
     const struct fib_settings *const settings = &run->plan->settings;
@@ -214,7 +240,8 @@ static struct fib_sink_settings sink_settings(const struct run *run)
                                       .append = settings->append,
                                       .samples = settings->samples,
                                       .table = settings->table,
-                                      .out = run->app->out};
+                                      .out = run->app->out,
+                                      .flag_columns = run->flag_columns};
 }
 
 static enum fib_status open_run(struct run *run, int argc, const char *const *argv,
@@ -226,6 +253,7 @@ static enum fib_status open_run(struct run *run, int argc, const char *const *ar
     if (st != FIB_OK || run->plan->settings.plan)
         return st;
     run->environment = fib_env_block(run->app->registry, run->device, argc, argv);
+    run->flag_columns = flag_columns(run->app->registry);
     run->sinks = sink_settings(run);
     return fib_report_open(&run->sinks, run->environment, &run->report, err);
 }
@@ -237,6 +265,7 @@ static void close_run(struct run *run)
         complain(run, err.text);
         run->exit = fib_exit_worse(run->exit, FIB_EXIT_ENVIRONMENT);
     }
+    free(run->flag_columns);
     fib_json_free(&run->environment);
     fib_device_close(&run->device);
     fib_pool_free(&run->pool);

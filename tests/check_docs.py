@@ -33,6 +33,13 @@ for page in pages:
         if not (root / name).exists():
             bad.append(f"{page.relative_to(root)}: names missing file {name}")
 
+# Every built routine has its cost explained.
+metrics = (root / "docs/metrics.md").read_text()
+for line in output("list").split("\n"):
+    words = line.split()
+    if line.startswith("  ") and "not built" not in line and words and words[0] not in metrics:
+        bad.append(f"docs/metrics.md does not explain the cost of {words[0]}")
+
 # A flag in prose must exist (flags of the reference tool that we do not take are written plain).
 known = set(re.findall(r"`--([\w-]+)", (root / "docs/options.md").read_text()))
 known |= {"help", "version", "family", "markdown", "models", "flags", "json", "tests", "quick"}

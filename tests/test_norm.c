@@ -153,8 +153,11 @@ static void test_roles(void **state)
 static void test_every_row_is_built_or_says_why_not(void **state)
 {
     (void)state;
-    size_t built = 0;
-    assert_int_equal(fib_family_norm.routine_count, 12);
+    static const char *const built[] = {
+        "rmsnorm",       "fused_add_rmsnorm",       "gemma_rmsnorm",  "gemma_fused_add_rmsnorm",
+        "rmsnorm_quant", "fused_add_rmsnorm_quant", "layernorm_quant"};
+    for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++)
+        assert_null(fib_registry_routine(test_registry(), built[i])->unavailable);
     for (size_t i = 0; i < fib_family_norm.routine_count; i++) {
         const struct fib_routine *const r = &fib_family_norm.routines[i];
         assert_non_null(r->check);
@@ -162,14 +165,12 @@ static void test_every_row_is_built_or_says_why_not(void **state)
             assert_contains(r->unavailable, "not built");
             continue;
         }
-        built++;
         assert_non_null(r->describe);
         assert_non_null(r->reference);
         assert_non_null(r->layout_note);
         assert_non_null(r->cost_note);
         assert_non_null(fib_registry_impl(test_registry(), r->name, "cpu", FIB_DEVICE_CPU));
     }
-    assert_int_equal(built, 7);
 }
 
 /* A sum of squares kept in bfloat16 sticks at 256, in float16 at 2048: the result would be 4. */

@@ -152,7 +152,7 @@ static char *csv_cell(const struct fib_json *record, const char *column)
     struct fib_text line = {0};
     char *cells[MOST_CELLS];
     size_t count = 0;
-    fib_csv_row(record, &line);
+    fib_csv_row(record, NULL, &line);
     fib_text_add_char(&line, '\n');
     assert_string_equal(read_csv_record(line.chars, cells, &count), "");
     assert_int_equal(count, column_count());
@@ -319,7 +319,7 @@ static void test_case_56_commas_and_quotes(void **state)
     (void)state;
     struct fib_json *record = passed_record();
     struct fib_text line = {0};
-    fib_csv_row(record, &line);
+    fib_csv_row(record, NULL, &line);
     assert_contains(line.chars, ",\"R1, \"\"causal\"\" run\",");
     expect_cell(record, "case_tag", "R1, \"causal\" run");
     expect_cell(record, "repro_command",
