@@ -4,13 +4,39 @@
 #include "backends/backends.h"
 #include "build_id.h"
 #include "core/app.h"
+#include "gpu/device_cuda.h"
 #include "routines/routines.h"
 
+#if FIB_HAVE_CUDA
+static enum fib_status open_gpu(const struct fib_app *app, struct fib_pool *pool,
+                                struct fib_device **device, struct fib_error *err)
+{
+    return fib_device_cuda_open(pool, (int)app->device_index, device, err);
+}
+#else
+static enum fib_status open_gpu(const struct fib_app *app, struct fib_pool *pool,
+                                struct fib_device **device, struct fib_error *err)
+{
+    (void)app, (void)pool, (void)device;
+    return fib_fail(err, FIB_ERR_UNSUPPORTED, "built without CUDA");
+}
+#endif
+
+/* A GPU where there is one and its driver works, else the CPU. A GPU that was asked for by number
+ * and is not there, or a driver that fails, is an error: measuring something else would mislead. */
 static enum fib_status open_device(const struct fib_app *app, struct fib_pool *pool,
                                    struct fib_device **device, struct fib_error *err)
 {
-    (void)app;
-    return fib_device_cpu_open(pool, device, err);
+    struct fib_error why = {0};
+    enum fib_status st = open_gpu(app, pool, device, &why);
+    if (st == FIB_OK)
+        return st;
+    if (st != FIB_ERR_UNSUPPORTED || app->device_index > 0)
+        return fib_fail(err, FIB_ERR_DEVICE, "%s", why.text);
+    st = fib_device_cpu_open(pool, device, err);
+    if (st == FIB_OK)
+        snprintf((*device)->facts.note, sizeof((*device)->facts.note), "%.159s", why.text);
+    return st;
 }
 
 int main(int argc, char **argv)

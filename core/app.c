@@ -142,7 +142,10 @@ static void write_doctor(const struct fib_app *app, struct fib_device *device,
     fib_text_add_bytes(text, (double)facts->cache_bytes);
     fib_text_addf(text, ", clock step %.0f ns  ok\n", facts->tick_ms * 1e6);
     if (facts->kind == FIB_DEVICE_CPU)
-        fib_text_add(text, "  cuda        this build measures on the CPU only  missing\n");
+        fib_text_addf(text, "  cuda        %s  missing\n",
+                      facts->note[0] ? facts->note : "this program measures on the CPU only");
+    else
+        fib_text_addf(text, "  cuda        %s  ok\n", facts->note);
     for (size_t i = 0; i < app->registry->backend_count; i++) {
         const struct fib_backend *const backend = app->registry->backends[i];
         fib_text_addf(text, "  %s", backend->id);

@@ -2,6 +2,7 @@
 #ifndef FIB_CORE_APP_H
 #define FIB_CORE_APP_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "core/device.h"
@@ -15,6 +16,7 @@ struct fib_app {
     enum fib_status (*open_device)(const struct fib_app *app, struct fib_pool *pool,
                                    struct fib_device **device, struct fib_error *err);
     void *open_context;
+    int64_t device_index; /* which device to open (--devices) */
     FILE *out, *err;   /* stdout, stderr */
 };
 

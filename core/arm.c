@@ -28,6 +28,8 @@ void fib_run_arm_fail_error(struct fib_run_arm *arm, const struct fib_error *err
         status = FIB_RESULT_UNSUPPORTED;
     else if (err->status == FIB_ERR_TIMEOUT)
         status = FIB_RESULT_TIMEOUT;
+    if (arm->device && arm->device->lost)
+        status = FIB_RESULT_CRASHED;
     fib_run_arm_fail(arm, status, err->text);
 }
 
@@ -49,6 +51,7 @@ void fib_run_arm_open(struct fib_run_arm *arm, const struct fib_case *kase,
     struct fib_prepare_args args = {
         .kase = kase, .problem = problem, .device = device, .pool = device->pool};
     const uint32_t slot_count = fib_tensors_slot_count(tensors);
+    arm->device = device;
     arm->tensors = tensors;
     arm->impl = arm->candidate->impl;
     arm->prepared = fib_zalloc_array(slot_count, sizeof(arm->prepared[0]));
@@ -79,8 +82,8 @@ enum fib_status fib_run_arm_call(void *context, struct fib_stream *stream, uint3
 {
     struct fib_run_arm *const arm = context;
     const enum fib_status st = arm->impl->run(arm->prepared[slot], stream, err);
-    if (st != FIB_OK)
-        arm->call_failed = true;
+    /* The last call counts: one that failed only while it was captured runs on without a graph. */
+    arm->call_failed = st != FIB_OK;
     return st;
 }
 

@@ -6,9 +6,13 @@
 #include "core/judge.h"
 #include "core/sample.h"
 
+struct fib_session;
+
 struct fib_run_arm {
+    struct fib_session *session; /* borrowed */
     const struct fib_candidate *candidate;
     const struct fib_impl *impl;
+    struct fib_device *device;        /* borrowed */
     struct fib_tensors *tensors;      /* borrowed, shared with the other arms */
     struct fib_prepared **prepared;   /* [prepared_count] one per slot */
     uint32_t prepared_count;
@@ -21,6 +25,7 @@ struct fib_run_arm {
     size_t series_index;              /* in the samples; only when timed */
     bool timed;
     bool call_failed;                 /* its call reported an error while it was timed */
+    bool skipped;                     /* it has its row from before: none is made now */
 };
 
 /* Prepares every slot. On failure the arm's status and reason say why (UNSUPPORTED, OOM, ERROR). */
@@ -33,7 +38,7 @@ void fib_run_arm_close(struct fib_run_arm *arm);
 bool fib_run_arm_is_sound(const struct fib_run_arm *arm);
 /* First trouble wins: later ones do not change status or reason. */
 void fib_run_arm_fail(struct fib_run_arm *arm, enum fib_result_status status, const char *reason);
-/* Maps an error of a call or of memory to a result status. */
+/* Maps an error of a call or of memory to a result status: CRASHED when it cost the device. */
 void fib_run_arm_fail_error(struct fib_run_arm *arm, const struct fib_error *err);
 
 /* Callbacks for windows and checks; context is the arm. */

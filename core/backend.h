@@ -33,6 +33,8 @@ struct fib_impl {
     enum fib_device_kind device_kind;
     int min_cc;  /* least compute capability; 0 = none */
     int auto_rank; /* `auto` takes the highest that can run; equal: first in the registry */
+    double accumulate_roundoff; /* u_acc of the tolerance where this hardware or library adds with
+                                   fewer bits than the problem's row assumes; 0 = as the problem */
     /* NULL = can run this problem on this device, else the reason in one clause a person can act
      * on; may use the caller's buffer. May be NULL (never refuses). */
     const char *(*refuse)(const struct fib_case *kase, const struct fib_problem *problem,

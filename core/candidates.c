@@ -140,9 +140,8 @@ static size_t count_runnable(const struct fib_candidates *list)
     return count;
 }
 
-void fib_candidates_pick(const struct fib_registry *registry, const struct fib_case *kase,
-                         const struct fib_problem *problem, const struct fib_device *device,
-                         struct fib_candidates *candidates)
+void fib_candidates_name(const struct fib_registry *registry, const struct fib_case *kase,
+                         const struct fib_device *device, struct fib_candidates *candidates)
 {
     const char *const named = kase->settings.backends;
     const char *const also = kase->settings.also;
@@ -153,6 +152,14 @@ void fib_candidates_pick(const struct fib_registry *registry, const struct fib_c
     add_words(registry, candidates, named ? named : usual ? usual : device->facts.default_backend);
     if (also && strcmp(also, "none") != 0)
         add_words(registry, candidates, also);
+}
+
+void fib_candidates_pick(const struct fib_registry *registry, const struct fib_case *kase,
+                         const struct fib_problem *problem, const struct fib_device *device,
+                         struct fib_candidates *candidates)
+{
+    const char *const also = kase->settings.also;
+    fib_candidates_name(registry, kase, device, candidates);
     for (size_t i = 0; i < candidates->count; i++)
         resolve(registry, &candidates->items[i], kase, problem, device);
     candidates->runnable_count = count_runnable(candidates);

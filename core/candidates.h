@@ -27,6 +27,10 @@ struct fib_candidates {
 void fib_candidates_pick(const struct fib_registry *registry, const struct fib_case *kase,
                          const struct fib_problem *problem, const struct fib_device *device,
                          struct fib_candidates *candidates);
+/* Only the labels that the case names or gets by default, nothing resolved and nothing loaded. Of
+ * the device the kind and the default backend are read. Free with fib_candidates_free(). */
+void fib_candidates_name(const struct fib_registry *registry, const struct fib_case *kase,
+                         const struct fib_device *device, struct fib_candidates *candidates);
 void fib_candidates_free(struct fib_candidates *candidates);
 
 #endif

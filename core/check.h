@@ -40,6 +40,9 @@ void fib_check_rows(const struct fib_problem *problem, int tensor_index, const v
 void fib_check_finite(struct fib_pool *pool, const struct fib_tensor *tensor, const void *output,
                       struct fib_verification *verification);
 
+/* Bits that are all one exactly in NaN and infinity of a format; 0 when it has neither. */
+uint64_t fib_check_special_mask(enum fib_dtype dtype);
+
 /* Elements that still hold the poison byte of each of two runs: unwritten. Both captures whole. */
 void fib_check_written(struct fib_pool *pool, const struct fib_tensor *tensor, const void *first,
                        int first_poison, const void *second, int second_poison,

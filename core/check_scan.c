@@ -85,8 +85,7 @@ static void run_scan(struct fib_pool *pool, struct scan *scan, int64_t count)
     fib_pool_for(pool, count, SCAN_GRAIN, scan_body, scan);
 }
 
-/* Bits that are all one exactly in NaN and infinity; 0 when the format has neither. */
-static uint64_t special_mask(enum fib_dtype dtype)
+uint64_t fib_check_special_mask(enum fib_dtype dtype)
 {
     switch (dtype) {
     case FIB_BF16:
@@ -109,7 +108,7 @@ static uint64_t special_mask(enum fib_dtype dtype)
 void fib_check_finite(struct fib_pool *pool, const struct fib_tensor *tensor, const void *output,
                       struct fib_verification *verification)
 {
-    const uint64_t mask = special_mask(tensor->dtype);
+    const uint64_t mask = fib_check_special_mask(tensor->dtype);
     if (mask == 0)
         return;
     const int64_t elems = fib_tensor_elems(tensor);

@@ -55,6 +55,11 @@ struct fib_device_facts {
     double warmup_min_ms, warmup_cap_ms, warmup_quick_ms; /* see core/sample.h */
     double flops_per_s, bytes_per_s; /* cautious guesses, for estimates before anything has run */
     const char *default_backend; /* label that runs when nothing else can: "cpu" or "cuda" */
+    double call_gap_ms;       /* time of an empty call inside a window of the default timer; 0: not
+                                 known or nothing to speak of */
+    int host_threads;         /* threads of the pool where unit_count counts something else; 0: the
+                                 same */
+    char note[160];           /* one clause on why this device: versions, or why there is no GPU */
 };
 
 /* Enqueues one call that reads and writes ring slot `slot`. Only launches; never synchronises. */
@@ -80,6 +85,19 @@ struct fib_window_spec {
 struct fib_window_sample {
     double window_ms;   /* raw time of the whole window, overhead included */
     double mhz;         /* clock during the window; NaN when unknown */
+    double overhead_ms; /* of a window of this timer without calls: to be subtracted */
+    const char *overhead_method; /* how that was found; NULL: as the facts say */
+};
+
+/* Elements that a scan found. */
+struct fib_scan_hits {
+    int64_t count;
+    int64_t first; /* index; -1: none */
+};
+
+/* Bytes [first, last) from the start of a ring slot. */
+struct fib_span {
+    uint64_t first, last;
 };
 
 struct fib_device_ops {
@@ -115,6 +133,21 @@ struct fib_device_ops {
     enum fib_status (*window_run)(struct fib_window *window, struct fib_window_sample *sample,
                                   struct fib_error *err);
     void (*window_destroy)(struct fib_window **window);
+    /* Optional, NULL where the host does it as well through the address itself.
+     * Copies one source to dst + slots[i] * stride_bytes for all i, in that order as far as the
+     * device has one. */
+    enum fib_status (*spread)(struct fib_device *device, struct fib_stream *stream, void *dst,
+                              uint64_t stride_bytes, const uint32_t *slots, uint32_t slot_count,
+                              const void *src, size_t bytes, struct fib_error *err);
+    /* Elements whose bits under `mask` equal `pattern`. */
+    enum fib_status (*scan)(struct fib_device *device, const void *src, size_t elem_bytes,
+                            uint64_t count, uint64_t mask, uint64_t pattern,
+                            struct fib_scan_hits *hits, struct fib_error *err);
+    /* First slot >= 1 that differs from slot 0 outside the skipped spans; UINT32_MAX: none. */
+    enum fib_status (*compare_slots)(struct fib_device *device, const void *base,
+                                     uint64_t stride_bytes, uint32_t slot_count,
+                                     const struct fib_span *skipped, int skipped_count,
+                                     uint32_t *first_slot, struct fib_error *err);
     /* NULL when the timer works here, else the reason. */
     const char *(*timer_refusal)(const struct fib_device *device, enum fib_timer timer);
     /* Monotonic host time for budgets; the fake device scripts it. */
@@ -129,6 +162,7 @@ struct fib_device {
     const struct fib_device_ops *ops;
     struct fib_device_facts facts;
     bool host_memory;
+    bool lost; /* an error has made the device unusable for this process: all calls fail from now */
     struct fib_pool *pool; /* borrowed; host work (fill, oracle, cpu backends) is shared over it */
 };
 

@@ -53,7 +53,8 @@ static enum fib_status cpu_window_run(struct fib_window *window, struct fib_wind
         st = spec->call(spec->call_context, NULL, spec->slots[i], err);
     const uint64_t end_ns = fib_host_now_ns();
     *sample = (struct fib_window_sample){.window_ms = (double)(end_ns - start_ns) * 1e-6,
-                                         .mhz = __builtin_nan("")};
+                                         .mhz = __builtin_nan(""),
+                                         .overhead_ms = window->device->facts.window_overhead_ms};
     return st;
 }
 

@@ -61,7 +61,9 @@ static enum fib_status fake_window_run(struct fib_window *window, struct fib_win
         if (!fake->stepped && isfinite(call_ms) && call_ms > 0)
             fake->now_ms += call_ms;
     }
-    *sample = (struct fib_window_sample){.window_ms = window_ms, .mhz = 1000.0};
+    *sample = (struct fib_window_sample){.window_ms = window_ms,
+                                         .mhz = 1000.0,
+                                         .overhead_ms = fake->base.facts.window_overhead_ms};
     return st;
 }
 

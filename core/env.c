@@ -235,6 +235,9 @@ static struct fib_json *device_block(const struct fib_device *device)
     fib_json_set_text(object, "overhead_method", facts->overhead_method);
     fib_json_set_f64(object, "window_min_ms", facts->window_min_ms);
     fib_json_set_text(object, "default_backend", facts->default_backend);
+    fib_json_set_f64(object, "call_gap_us",
+                     facts->call_gap_ms > 0 ? round(facts->call_gap_ms * 1e9) / 1e6 : NAN);
+    fib_json_set_text(object, "note", facts->note[0] ? facts->note : NULL);
     return object;
 }
 

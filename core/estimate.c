@@ -31,7 +31,9 @@ struct fib_estimate_parts fib_estimate_case(const struct fib_problem *problem,
     const double call_s = fmax(problem->cost.flops / facts->flops_per_s,
                                problem->cost.traffic_bytes / facts->bytes_per_s);
     const double arms = (double)arm_count;
-    const double threads = facts->unit_count > 0 ? facts->unit_count : 1;
+    const double threads = facts->host_threads > 0 ? facts->host_threads
+                           : facts->unit_count > 0 ? facts->unit_count
+                                                   : 1;
     const double cap_s = facts->warmup_cap_ms / 1e3;
     const double budget_s = budget_ms / 1e3;
     const bool slow = 25.0 * call_s > budget_s;

@@ -210,6 +210,48 @@ uint64_t fib_host_free_bytes(void)
                                                              : memory.cgroup_free_bytes;
 }
 
+/* Number behind a word at the start of a line: "oom_kill 3". */
+static bool read_counter(const char *path, const char *word, uint64_t *count)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    char line[LINE_CHARS];
+    const char *rest;
+    const size_t length = strlen(word);
+    bool found = false;
+    while (!found && fgets(line, sizeof(line), file))
+        found = strncmp(line, word, length) == 0 && line[length] == ' ' &&
+                parse_u64(line + length + 1, count, &rest);
+    fclose(file);
+    return found;
+}
+
+struct oom_kills {
+    uint64_t count;
+    bool known;
+};
+
+/* The nearest group that counts is the one that matters: the groups above add up their children. */
+static void visit_oom(const char *folder, bool v2, void *context)
+{
+    struct oom_kills *kills = context;
+    char path[PATH_CHARS + 96];
+    snprintf(path, sizeof(path), "%s/%s", folder, v2 ? "memory.events" : "memory.oom_control");
+    if (!kills->known)
+        kills->known = read_counter(path, "oom_kill", &kills->count);
+}
+
+uint64_t fib_host_oom_kills(void)
+{
+    struct oom_kills kills = {0};
+    walk_groups("memory", true, visit_oom, &kills);
+    walk_groups("memory", false, visit_oom, &kills);
+    if (!kills.known)
+        read_counter("/proc/vmstat", "oom_kill", &kills.count);
+    return kills.count;
+}
+
 static uint64_t cache_size(unsigned index)
 {
     char path[128], line[64];

@@ -20,6 +20,10 @@ void fib_host_memory(struct fib_host_memory *memory);
 /* What can be allocated without harm: the lesser of available and cgroup_free. */
 uint64_t fib_host_free_bytes(void);
 
+/* Processes that the kernel has ended for want of memory, as far as this one can see: in its
+ * control group, else on the whole machine. Only differences mean something. */
+uint64_t fib_host_oom_kills(void);
+
 /* Size of the largest cache of processor 0; 32 MiB when the system does not tell. */
 uint64_t fib_host_cache_bytes(void);
 

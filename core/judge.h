@@ -9,8 +9,11 @@
 
 struct fib_judge;
 
-/* float64 operations one oracle pass may take: about `seconds` on this many threads. */
-double fib_judge_flops_budget(double seconds, unsigned thread_count);
+/* float64 operations one oracle pass may take: about `seconds` on this many threads. A problem that
+ * takes more than a tenth of that is not checked whole, so that a large case costs no more than its
+ * sample of rows needs: the result is then below the work of all rows. */
+double fib_judge_flops_budget(const struct fib_problem *problem, double seconds,
+                              unsigned thread_count);
 
 /* Picks the rows and runs the reference on the content of slot 0. `flops_budget` limits the pass.
  * The case and problem are borrowed. */
@@ -26,6 +29,7 @@ void fib_judge_free(struct fib_judge **judge);
 struct fib_judge_call {
     fib_call_fn *call;
     void *context;
+    double accumulate_roundoff; /* the implementation's u_acc if it is larger than the problem's */
 };
 enum fib_status fib_judge_full(struct fib_judge *judge, const struct fib_judge_call *call,
                                struct fib_verification *verification, uint64_t *output_checksum,

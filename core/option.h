@@ -130,9 +130,12 @@ struct fib_settings {
     double timeout_s;
     const char *init;       /* normal uniform zeros ints */
     bool no_check;
+    const char *variant;    /* names one of a backend's kernels; NULL = its own choice */
     /* of the run */
     const char *testlist, *output_path, *json_path, *only;
-    bool plan, samples, force, append, quiet, table;
+    const char *lib_path; /* folder where libraries are looked for first; NULL = the usual places */
+    const char *devices;  /* numbers, joined by ' ' */
+    bool plan, samples, force, append, resume, no_isolation, quiet, table;
 };
 
 /* Rows of struct fib_settings; ends with a row whose name is NULL. */

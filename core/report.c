@@ -13,6 +13,7 @@
 const struct fib_sink_ops *const fib_sinks[] = {&fib_sink_journal, &fib_sink_csv, &fib_sink_json,
                                                 &fib_sink_console, NULL};
 
+enum { SINK_JSON = 2 }; /* place in fib_sinks */
 enum { SINK_COUNT = sizeof(fib_sinks) / sizeof(fib_sinks[0]) - 1 };
 
 struct fib_report {
@@ -21,12 +22,19 @@ struct fib_report {
     size_t count, capacity;
 };
 
-/* Everything is looked at before anything is created: a refused CSV file leaves no journal. */
-static enum fib_status check_files(const struct fib_sink_settings *settings, struct fib_error *err)
+enum fib_outfile_mode fib_report_mode(const struct fib_sink_settings *settings)
 {
-    if (settings->force && settings->append)
-        return fib_fail(err, FIB_ERR_USAGE, "--force and --append exclude each other");
-    const enum fib_outfile_mode mode = fib_outfile_mode(settings->force, settings->append);
+    return fib_outfile_mode(settings->force, settings->append || settings->resume);
+}
+
+/* Everything is looked at before anything is created: a refused CSV file leaves no journal. */
+enum fib_status fib_report_check(const struct fib_sink_settings *settings, struct fib_error *err)
+{
+    if (settings->force + settings->append + settings->resume > 1)
+        return fib_fail(err, FIB_ERR_USAGE, "%s and %s exclude each other",
+                        settings->force ? "--force" : "--append",
+                        settings->resume ? "--resume" : "--append");
+    const enum fib_outfile_mode mode = fib_report_mode(settings);
     enum fib_status st = FIB_OK;
     if (settings->csv_path)
         st = fib_outfile_check(settings->csv_path, mode, err);
@@ -48,7 +56,7 @@ enum fib_status fib_report_open(const struct fib_sink_settings *settings,
 {
     /* The CSV file may still refuse because of its columns; then no journal must be touched. */
     static const size_t open_order[SINK_COUNT] = {1, 0, 2, 3};
-    enum fib_status st = check_files(settings, err);
+    enum fib_status st = fib_report_check(settings, err);
     if (st != FIB_OK)
         return st;
     *report = fib_zalloc(sizeof(**report));
@@ -76,6 +84,13 @@ enum fib_status fib_report_row(struct fib_report *report, struct fib_json *recor
             st = fib_sinks[i]->row(report->sinks[i], record, err);
     }
     return st;
+}
+
+enum fib_status fib_report_replay(struct fib_report *report, const struct fib_json *record,
+                                  struct fib_error *err)
+{
+    struct fib_sink *const document = report->sinks[SINK_JSON];
+    return document ? fib_sink_json.row(document, record, err) : FIB_OK;
 }
 
 enum fib_status fib_report_end_case(struct fib_report *report, struct fib_error *err)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/json.h"
+#include "core/outfile.h"
 #include "core/status.h"
 
 struct fib_text;
@@ -15,6 +16,7 @@ struct fib_sink_settings {
     const char *csv_path;   /* NULL: none; the journal goes beside it */
     const char *json_path;  /* NULL: none */
     bool force, append;     /* what to do with existing files; neither: refuse */
+    bool resume;            /* add to the CSV file and its journal, replace the JSON document */
     bool samples;
     bool table;             /* console tables although stdout is no terminal */
     bool tables_off;        /* never */
@@ -48,6 +50,12 @@ extern const struct fib_sink_ops fib_sink_journal, fib_sink_csv, fib_sink_json, 
  * the path is a device or a pipe, which has no place beside it. */
 void fib_journal_path(const char *csv_path, struct fib_text *out);
 
+/* What the settings mean for the CSV file and its journal. */
+enum fib_outfile_mode fib_report_mode(const struct fib_sink_settings *settings);
+
+/* What can be said of the paths before anything is opened or changed. */
+enum fib_status fib_report_check(const struct fib_sink_settings *settings, struct fib_error *err);
+
 /* All sinks as one. */
 struct fib_report;
 enum fib_status fib_report_open(const struct fib_sink_settings *settings,
@@ -56,6 +64,10 @@ enum fib_status fib_report_open(const struct fib_sink_settings *settings,
 /* Takes ownership of the record (kept until the end for the summary). */
 enum fib_status fib_report_row(struct fib_report *report, struct fib_json *record,
                                struct fib_error *err);
+/* A row of an earlier run that is in journal and CSV file already: only documents that are written
+ * whole get it (borrowed). Before the first row. */
+enum fib_status fib_report_replay(struct fib_report *report, const struct fib_json *record,
+                                  struct fib_error *err);
 enum fib_status fib_report_end_case(struct fib_report *report, struct fib_error *err);
 enum fib_status fib_report_close(struct fib_report **report, struct fib_error *err);
 

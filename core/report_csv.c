@@ -118,7 +118,7 @@ static const struct cell {
     {"p25_time", "time.p25", AS_MS},
     {"p75_time", "time.p75", AS_MS},
     {"overhead_us", "measure.overhead_us", AS_FLOAT},
-    {"mhz", "measure.mhz", AS_FLOAT},
+    {"mhz", "measure.mhz.median", AS_FLOAT},
     {"overhead_method", "measure.overhead_method", AS_IS},
     {"bound", "rate.bound", AS_IS},
     {"roof_pct", "rate.roof_pct", AS_FLOAT},
@@ -280,8 +280,8 @@ static enum fib_status csv_open(const struct fib_sink_settings *settings,
     *sink = fib_zalloc(sizeof(**sink));
     (*sink)->flag_columns = settings->flag_columns;
     struct fib_outfile *file = &(*sink)->file;
-    enum fib_status st = fib_outfile_open(file, settings->csv_path,
-                                          fib_outfile_mode(settings->force, settings->append), err);
+    enum fib_status st =
+        fib_outfile_open(file, settings->csv_path, fib_report_mode(settings), err);
     if (st != FIB_OK)
         goto out;
     if (file->was_empty) {

@@ -78,8 +78,7 @@ static enum fib_status journal_open(const struct fib_sink_settings *settings,
     if (path.length == 0)
         goto out;
     *sink = fib_zalloc(sizeof(**sink));
-    st = fib_outfile_open(&(*sink)->file, path.chars,
-                          fib_outfile_mode(settings->force, settings->append), err);
+    st = fib_outfile_open(&(*sink)->file, path.chars, fib_report_mode(settings), err);
     if (st == FIB_OK)
         st = journal_line(&(*sink)->file, environment, err);
     if (st != FIB_OK)
@@ -156,7 +155,8 @@ static enum fib_status document_open(const struct fib_sink_settings *settings,
     *sink = fib_zalloc(sizeof(**sink));
     (*sink)->file.fd = -1;
     struct fib_text head = {0};
-    enum fib_status st = open_document_file(*sink, settings->json_path, settings->force, err);
+    enum fib_status st = open_document_file(*sink, settings->json_path,
+                                            settings->force || settings->resume, err);
     if (st != FIB_OK)
         goto out;
     fib_text_addf(&head, "{\"schema_version\":%d,\n\"environment\":", FIB_SCHEMA_VERSION);

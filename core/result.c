@@ -122,6 +122,7 @@ static struct fib_json *time_of(const struct fib_result *result)
     set_ps(time, "ci_low", stats->ci_low);
     set_ps(time, "ci_high", stats->ci_high);
     set_ps(time, "raw", result->raw_median_ms);
+    set_ps(time, "net", result->gap_ms > 0 ? stats->median - result->gap_ms : NAN);
     fib_json_set_text(time, "ci_method", stats->ci_method);
     fib_json_set_i64(time, "outliers", (int64_t)stats->outlier_count);
     fib_json_set_f64(time, "autocorrelation", stats->autocorrelation);
@@ -166,6 +167,30 @@ static void add_series(struct fib_json *measure, const struct fib_series *series
     fib_json_set_bool(measure, "settled", series->settled);
 }
 
+/* Clock of the device over the windows whose clock is known. */
+static struct fib_json *mhz_of(const struct fib_series *series)
+{
+    struct fib_clock clock;
+    if (!series || !series->mhz || !fib_stats_clock(series->mhz, series->count, &clock))
+        return NULL;
+    struct fib_json *object = fib_json_object();
+    fib_json_set_f64(object, "median", clock.median_mhz);
+    fib_json_set_f64(object, "min", clock.min_mhz);
+    fib_json_set_f64(object, "max", clock.max_mhz);
+    return object;
+}
+
+static void add_overhead(struct fib_json *measure, const struct fib_samples *samples,
+                         const struct fib_device_facts *facts, double gap_ms)
+{
+    const bool own = samples && samples->overhead_method;
+    const double overhead_ms = own ? samples->overhead_ms : facts->window_overhead_ms;
+    fib_json_set_f64(measure, "overhead_us", round(overhead_ms * 1e9) / 1e6);
+    fib_json_set_text(measure, "overhead_method",
+                      own ? samples->overhead_method : facts->overhead_method);
+    fib_json_set_f64(measure, "gap_us", gap_ms > 0 ? round(gap_ms * 1e9) / 1e6 : NAN);
+}
+
 static struct fib_json *measure_of(const struct fib_result *result, const struct fib_device *device)
 {
     const struct fib_samples *samples = result->samples;
@@ -178,10 +203,9 @@ static struct fib_json *measure_of(const struct fib_result *result, const struct
     fib_json_set_i64(measure, "ring_slots", result->ring_slots);
     fib_json_set_f64(measure, "calls_per_window", samples ? samples->calls_per_window : NAN);
     add_series(measure, result->series);
-    fib_json_set_f64(measure, "overhead_us", round(device->facts.window_overhead_ms * 1e9) / 1e6);
-    fib_json_set_text(measure, "overhead_method", device->facts.overhead_method);
+    add_overhead(measure, samples, &device->facts, result->gap_ms);
     set_ps(measure, "tick_ps", device->facts.tick_ms);
-    fib_json_set_null(measure, "mhz");
+    fib_json_set(measure, "mhz", mhz_of(result->series));
     fib_json_set_f64(measure, "cold_over_hot", result->cold_over_hot);
     return measure;
 }

@@ -44,6 +44,7 @@ struct fib_result {
     bool has_time;                   /* the fields up to `rates` are valid */
     struct fib_stats time_ms;        /* per call */
     double raw_median_ms;            /* window / N, overhead included */
+    double gap_ms;                   /* time of an empty call in such a window; 0: not known */
     const struct fib_series *series; /* samples, for --samples and stop reason; may be NULL */
     const struct fib_samples *samples;
     struct fib_rates rates;
@@ -71,14 +72,14 @@ struct fib_result {
  *   routine, family, backend, resolved_backend, status, reason, flags [..],
  *   params { every flag of scope ROUTINE and SHARED that this routine uses: number, text, bool,
  *            null },
- *   time { unit "ps": median mean std mad min max p5 p25 p75 p95 p99 ci_low ci_high raw (integer
- *          picoseconds), ci_method, outliers, autocorrelation, drift_pct_per_s, samples [..] } or
- *          null,
+ *   time { unit "ps": median mean std mad min max p5 p25 p75 p95 p99 ci_low ci_high raw net
+ *          (integer picoseconds), ci_method, outliers, autocorrelation, drift_pct_per_s,
+ *          samples [..] } or null,
  *   rate { tflops tb_per_sec bound roof_pct } or null,
  *   cost { flops bytes } or null,
  *   measure { timer cache power_mode init interleave ring_slots calls_per_window windows
- *             rejected_windows stop_reason warmup_ms settled overhead_us overhead_method tick_ps
- *             mhz cold_over_hot } or null,
+ *             rejected_windows stop_reason warmup_ms settled overhead_us overhead_method gap_us
+ *             tick_ps mhz { median min max } cold_over_hot } or null,
  *   check { verdict "passed" | "failed" | "not run", checked_rows total_rows compared mismatches
  *           max_abs_err max_rel_err rel_l2 output_checksum message } or null,
  *   versus { best_backend ratio ratio_low ratio_high rounds verdict } or null,

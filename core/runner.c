@@ -2,6 +2,7 @@
 #include "core/runner.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,11 +63,37 @@ static void describe(const struct fib_case *kase, struct fib_problem *problem)
     apply_init(problem, kase->settings.init);
 }
 
+/* Tells who is at work from here on: of what ends the process next, this backend is the cause. */
+static void enter(struct fib_session *s, const struct fib_run_arm *arm, enum fib_step step)
+{
+    s->entered = arm;
+    if (s->runner->enter)
+        s->runner->enter(s->runner->context, arm ? (int)(arm - s->arms) : -1, step);
+}
+
+static void enter_window(void *context)
+{
+    const struct fib_run_arm *const arm = context;
+    enter(arm->session, arm, FIB_STEP_TIME);
+}
+
+/* Nothing more can run in this process. */
+static bool is_lost(const struct fib_session *s)
+{
+    return s->runner->device->lost;
+}
+
 /* Marks every arm that could still run. */
 static void fail_all(struct fib_session *s, enum fib_result_status status, const char *reason)
 {
     for (size_t i = 0; i < s->candidates.count; i++)
         fib_run_arm_fail(&s->arms[i], status, reason);
+}
+
+/* An error that is no backend's own. */
+static void fail_all_error(struct fib_session *s, const struct fib_error *err)
+{
+    fail_all(s, is_lost(s) ? FIB_RESULT_CRASHED : FIB_RESULT_ERROR, err->text);
 }
 
 static size_t count_sound(const struct fib_session *s)
@@ -85,10 +112,36 @@ static void open_candidates(struct fib_session *s)
     s->arms = fib_zalloc_array(s->candidates.count, sizeof(s->arms[0]));
     for (size_t i = 0; i < s->candidates.count; i++) {
         const struct fib_candidate *const candidate = &s->candidates.items[i];
-        s->arms[i] = (struct fib_run_arm){.candidate = candidate};
+        s->arms[i] = (struct fib_run_arm){.session = s, .candidate = candidate};
         if (!candidate->impl)
             fib_run_arm_fail(&s->arms[i], candidate->status, candidate->reason);
     }
+}
+
+/* Leaves out the backends that have their row from an earlier run or an earlier worker; returns how
+ * many are left. */
+static size_t leave_out(struct fib_session *s)
+{
+    const size_t count = s->candidates.count;
+    if (!s->runner->begin_group)
+        return count;
+    const char **const labels = fib_zalloc_array(count, sizeof(labels[0]));
+    bool *const skip = fib_zalloc_array(count, sizeof(skip[0]));
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        labels[i] = s->candidates.items[i].label;
+    struct fib_group group = {.hot = s->hot, .labels = labels, .count = count};
+    fib_case_key(s->kase, group.key);
+    s->runner->begin_group(s->runner->context, &group, skip);
+    for (size_t i = 0; i < count; i++) {
+        left += !skip[i];
+        s->arms[i].skipped = skip[i];
+        if (skip[i])
+            fib_run_arm_fail(&s->arms[i], FIB_RESULT_UNSUPPORTED, "has its row already");
+    }
+    free(labels);
+    free(skip);
+    return left;
 }
 
 static int64_t oracle_rows(const struct fib_session *s)
@@ -97,7 +150,8 @@ static int64_t oracle_rows(const struct fib_session *s)
         return 0;
     const struct fib_device *const device = s->runner->device;
     return fib_check_row_limit(
-        &s->problem, fib_judge_flops_budget(oracle_seconds, fib_pool_thread_count(device->pool)));
+        &s->problem,
+        fib_judge_flops_budget(&s->problem, oracle_seconds, fib_pool_thread_count(device->pool)));
 }
 
 static double estimate_s(const struct fib_session *s)
@@ -151,25 +205,32 @@ static bool open_tensors(struct fib_session *s)
                            s->slot_count, &s->tensors, &err);
     if (st == FIB_OK)
         return true;
-    fail_all(s, st == FIB_ERR_OOM ? FIB_RESULT_OOM : FIB_RESULT_ERROR, err.text);
+    if (st == FIB_ERR_OOM)
+        fail_all(s, FIB_RESULT_OOM, err.text);
+    else
+        fail_all_error(s, &err);
     return false;
 }
 
 static void open_arms(struct fib_session *s)
 {
-    for (size_t i = 0; i < s->candidates.count; i++)
-        if (fib_run_arm_is_sound(&s->arms[i]))
-            fib_run_arm_open(&s->arms[i], s->kase, &s->problem, s->runner->device, s->tensors);
+    for (size_t i = 0; i < s->candidates.count && !is_lost(s); i++) {
+        if (!fib_run_arm_is_sound(&s->arms[i]))
+            continue;
+        enter(s, &s->arms[i], FIB_STEP_PREPARE);
+        fib_run_arm_open(&s->arms[i], s->kase, &s->problem, s->runner->device, s->tensors);
+    }
 }
 
 /* Every implementation is called once before anything is timed, checked or not. */
 static void first_calls(struct fib_session *s)
 {
-    for (size_t i = 0; i < s->candidates.count; i++) {
+    for (size_t i = 0; i < s->candidates.count && !is_lost(s); i++) {
         struct fib_error err = {0};
         struct fib_run_arm *const arm = &s->arms[i];
         if (!fib_run_arm_is_sound(arm))
             continue;
+        enter(s, arm, FIB_STEP_CHECK);
         enum fib_status st = fib_run_arm_call(arm, NULL, 0, &err);
         if (st == FIB_OK)
             st = fib_tensors_synchronize(s->tensors, &err);
@@ -199,14 +260,16 @@ static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *
                       struct fib_run_arm *arm)
 {
     struct fib_error err = {0};
-    const struct fib_judge_call call = {.call = fib_run_arm_call, .context = arm};
+    const struct fib_judge_call call = {.call = fib_run_arm_call,
+                                        .context = arm,
+                                        .accumulate_roundoff = arm->impl->accumulate_roundoff};
     const enum fib_status st = pass(judge, &call, arm, &err);
     arm->checked = true;
     if (st != FIB_OK)
         fib_run_arm_fail_error(arm, &err);
     else if (arm->check.failed)
         fib_run_arm_fail(arm, FIB_RESULT_INCORRECT, arm->check.message);
-    if (arm->check.failed && fib_tensors_repair(s->tensors, 0, &err) != FIB_OK)
+    if (arm->check.failed && !is_lost(s) && fib_tensors_repair(s->tensors, 0, &err) != FIB_OK)
         fib_run_arm_fail_error(arm, &err);
 }
 
@@ -214,18 +277,23 @@ static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *
 static void judge_arms(struct fib_session *s, judge_fn *pass, double seconds, uint32_t draw,
                        bool (*want)(const struct fib_run_arm *arm))
 {
+    const enum fib_step step = draw > 0 ? FIB_STEP_CHECK_AGAIN : FIB_STEP_CHECK;
     struct fib_error err = {0};
     struct fib_judge *judge = NULL;
     struct fib_device *const device = s->runner->device;
-    const enum fib_status st =
-        fib_judge_create(s->kase, &s->problem, s->tensors, device->pool,
-                         fib_judge_flops_budget(seconds, fib_pool_thread_count(device->pool)),
-                         (uint64_t)s->kase->settings.random_seed + draw, &judge, &err);
+    enter(s, NULL, step);
+    const enum fib_status st = fib_judge_create(
+        s->kase, &s->problem, s->tensors, device->pool,
+        fib_judge_flops_budget(&s->problem, seconds, fib_pool_thread_count(device->pool)),
+        (uint64_t)s->kase->settings.random_seed + draw, &judge, &err);
     if (st != FIB_OK)
-        fail_all(s, FIB_RESULT_ERROR, err.text);
-    for (size_t i = 0; st == FIB_OK && i < s->candidates.count; i++)
-        if (want(&s->arms[i]))
-            judge_arm(s, judge, pass, &s->arms[i]);
+        fail_all_error(s, &err);
+    for (size_t i = 0; st == FIB_OK && i < s->candidates.count && !is_lost(s); i++) {
+        if (!want(&s->arms[i]))
+            continue;
+        enter(s, &s->arms[i], step);
+        judge_arm(s, judge, pass, &s->arms[i]);
+    }
     fib_judge_free(&judge);
 }
 
@@ -255,6 +323,7 @@ static size_t gather_arms(struct fib_session *s, struct fib_arm *timed)
             (struct fib_arm){.label = arm->candidate->label,
                              .call = fib_run_arm_call,
                              .reset = fib_tensors_has_inout(s->tensors) ? fib_run_arm_reset : NULL,
+                             .enter = enter_window,
                              .context = arm};
     }
     return count;
@@ -269,6 +338,8 @@ static enum fib_timer choose_timer(const struct fib_session *s)
         name = "events";
     else if (!name && cuda && settings->use_cupti)
         name = "cupti";
+    else if (!name && cuda && settings->no_cuda_graph)
+        name = "events";
     for (int t = FIB_TIMER_GRAPH; name && t <= FIB_TIMER_WALL; t++)
         if (strcmp(name, fib_timer_name((enum fib_timer)t)) == 0)
             return (enum fib_timer)t;
@@ -320,11 +391,36 @@ static void note_failed_arm(struct fib_session *s)
             s->arms[i].call_failed = true;
 }
 
+/* An error of the sampling as a whole ends it for all; a lost device is the fault of who ran. */
+static void stop_timing(struct fib_session *s, const struct fib_error *err)
+{
+    for (size_t i = 0; i < s->candidates.count; i++) {
+        struct fib_run_arm *const arm = &s->arms[i];
+        if (!arm->timed)
+            continue;
+        arm->timed = false;
+        if (!is_lost(s) || arm == s->entered || arm->call_failed)
+            fib_run_arm_fail_error(arm, err);
+    }
+}
+
+/* The row has only a flag for it. */
+static void tell_capture(const struct fib_session *s)
+{
+    struct fib_text line = {0};
+    if (!s->samples.capture_note[0] || !s->runner->say)
+        return;
+    fib_text_addf(&line, "[WARNING] timed by events around plain launches: %s",
+                  s->samples.capture_note);
+    s->runner->say(s->runner->context, fib_text_chars(&line));
+    fib_text_free(&line);
+}
+
 /* Times all arms together. An arm whose call fails drops out and the others start over. */
 static void time_arms(struct fib_session *s, double spent_ms)
 {
     struct fib_arm *const timed = fib_zalloc_array(s->candidates.count, sizeof(*timed));
-    for (;;) {
+    while (!is_lost(s)) {
         struct fib_error err = {0};
         const size_t count = gather_arms(s, timed);
         if (count == 0)
@@ -335,18 +431,15 @@ static void time_arms(struct fib_session *s, double spent_ms)
         if (st == FIB_OK)
             break;
         note_failed_arm(s);
-        if (any_call_failed(s)) {
+        if (!is_lost(s) && any_call_failed(s)) {
             mark_call_failures(s, &err);
             fib_samples_free(&s->samples);
             continue;
         }
-        for (size_t i = 0; i < s->candidates.count; i++)
-            if (s->arms[i].timed) {
-                fib_run_arm_fail_error(&s->arms[i], &err);
-                s->arms[i].timed = false;
-            }
+        stop_timing(s, &err);
         break;
     }
+    tell_capture(s);
     free(timed);
 }
 
@@ -356,30 +449,27 @@ static void verify_slots(struct fib_session *s)
 {
     struct fib_error err = {0};
     struct fib_verification found = {0};
-    for (uint32_t slot = 0; slot < s->slot_count; slot++) {
-        if (fib_tensors_verify(s->tensors, slot, &found, &err) != FIB_OK) {
-            fail_all(s, FIB_RESULT_ERROR, err.text);
-            return;
-        }
-        if (!found.failed)
-            continue;
-        struct fib_error sentence = {0};
-        fib_fail(&sentence, FIB_ERR_INTERNAL, "while it was timed, slot %u: %s", slot,
-                 found.message);
-        for (size_t i = 0; i < s->candidates.count; i++)
-            if (s->arms[i].timed) {
-                fib_run_arm_fail(&s->arms[i], FIB_RESULT_INCORRECT, sentence.text);
-                s->arms[i].check.failed = true;
-            }
+    uint32_t slot = 0;
+    if (fib_tensors_verify_all(s->tensors, &slot, &found, &err) != FIB_OK) {
+        fail_all_error(s, &err);
         return;
     }
+    if (!found.failed)
+        return;
+    struct fib_error sentence = {0};
+    fib_fail(&sentence, FIB_ERR_INTERNAL, "while it was timed, slot %u: %s", slot, found.message);
+    for (size_t i = 0; i < s->candidates.count; i++)
+        if (s->arms[i].timed) {
+            fib_run_arm_fail(&s->arms[i], FIB_RESULT_INCORRECT, sentence.text);
+            s->arms[i].check.failed = true;
+        }
 }
 
 static void check_again(struct fib_session *s)
 {
     struct fib_error err = {0};
     if (fib_tensors_redraw(s->tensors, 0, 1, &err) != FIB_OK) {
-        fail_all(s, FIB_RESULT_ERROR, err.text);
+        fail_all_error(s, &err);
         return;
     }
     judge_arms(s, judge_again, oracle_seconds / 4, 1, is_timed);
@@ -391,24 +481,32 @@ static void measure(struct fib_session *s)
     struct fib_device *const device = s->runner->device;
     const double start_ms = device->ops->now_ms(device);
     choose_slots(s);
-    if (refuse_slow(s) || !open_tensors(s))
+    if (refuse_slow(s))
+        return;
+    enter(s, NULL, FIB_STEP_FILL);
+    if (!open_tensors(s))
         return;
     open_arms(s);
     if (s->kase->settings.no_check)
         first_calls(s);
-    else
+    else if (!is_lost(s))
         judge_arms(s, judge_full, oracle_seconds, 0, fib_run_arm_is_sound);
     time_arms(s, device->ops->now_ms(device) - start_ms);
-    if (s->samples.series)
-        verify_slots(s);
-    if (s->samples.series && !s->kase->settings.no_check && !is_interrupted(s->runner))
+    if (!s->samples.series || is_lost(s))
+        return;
+    enter(s, NULL, FIB_STEP_CHECK_AGAIN);
+    verify_slots(s);
+    if (!s->kase->settings.no_check && !is_interrupted(s->runner) && !is_lost(s))
         check_again(s);
 }
 
 static void close_session(struct fib_session *s)
 {
-    for (size_t i = 0; i < s->candidates.count; i++)
+    for (size_t i = 0; i < s->candidates.count; i++) {
+        if (s->arms[i].prepared_count > 0)
+            enter(s, &s->arms[i], FIB_STEP_RELEASE);
         fib_run_arm_close(&s->arms[i]);
+    }
     free(s->arms);
     fib_samples_free(&s->samples);
     fib_tensors_free(&s->tensors);
@@ -426,11 +524,23 @@ static void decide_cache(const struct fib_case *kase, const char *cache, struct 
     decided->settings.cache = cache;
 }
 
-static void run_session(struct fib_session *s)
+/* The introduction comes once a case, and not where every row is there already. */
+static void introduce(const struct fib_session *s, bool *introduced)
 {
+    if (!*introduced)
+        fib_narrate_case(s->runner, s->kase, s->kase->routine->unavailable ? NULL : &s->problem);
+    *introduced = true;
+}
+
+static void run_session(struct fib_session *s, bool *introduced)
+{
+    enter(s, NULL, FIB_STEP_BEGIN);
     if (!s->kase->routine->unavailable)
         describe(s->kase, &s->problem);
     open_candidates(s);
+    if (leave_out(s) == 0)
+        return;
+    introduce(s, introduced);
     const char *const refusal = fib_device_timer_refusal(s->runner->device, choose_timer(s));
     if (refusal)
         fail_all(s, FIB_RESULT_UNSUPPORTED, refusal);
@@ -442,7 +552,7 @@ static void run_session(struct fib_session *s)
  * caller). */
 static enum fib_status run_state(const struct fib_runner *runner, const struct fib_case *kase,
                                  int64_t case_index, const double *cold_ms, double **median_ms,
-                                 struct fib_error *err)
+                                 bool *introduced, struct fib_error *err)
 {
     enum fib_status st = FIB_OK;
     struct fib_session s = {.runner = runner,
@@ -450,30 +560,30 @@ static enum fib_status run_state(const struct fib_runner *runner, const struct f
                             .case_index = case_index,
                             .hot = strcmp(kase->settings.cache, "hot") == 0,
                             .cold_ms = cold_ms};
-    run_session(&s);
+    run_session(&s, introduced);
     if (median_ms) {
         *median_ms = fib_zalloc_array(s.candidates.count, sizeof(**median_ms));
         fib_session_medians(&s, *median_ms);
     }
     if (!is_interrupted(runner))
         st = fib_session_emit(&s, err);
-    if (st == FIB_OK && runner->end_group)
+    if (st == FIB_OK && runner->end_group && !(is_lost(&s) && runner->replaceable))
         st = runner->end_group(runner->context, err);
     close_session(&s);
     return st;
 }
 
 static enum fib_status run_both(const struct fib_runner *runner, const struct fib_case *kase,
-                                int64_t case_index, struct fib_error *err)
+                                int64_t case_index, bool *introduced, struct fib_error *err)
 {
     struct fib_value *const values = fib_zalloc_array(kase->options->count, sizeof(values[0]));
     double *cold_ms = NULL;
     struct fib_case decided;
     decide_cache(kase, "cold", &decided, values);
-    enum fib_status st = run_state(runner, &decided, case_index, NULL, &cold_ms, err);
-    if (st == FIB_OK && !is_interrupted(runner)) {
+    enum fib_status st = run_state(runner, &decided, case_index, NULL, &cold_ms, introduced, err);
+    if (st == FIB_OK && !is_interrupted(runner) && !runner->device->lost) {
         decide_cache(kase, "hot", &decided, values);
-        st = run_state(runner, &decided, case_index, cold_ms, NULL, err);
+        st = run_state(runner, &decided, case_index, cold_ms, NULL, introduced, err);
     }
     free(cold_ms);
     free(values);
@@ -483,13 +593,40 @@ static enum fib_status run_both(const struct fib_runner *runner, const struct fi
 enum fib_status fib_runner_case(const struct fib_runner *runner, const struct fib_case *kase,
                                 int64_t case_index, struct fib_error *err)
 {
+    bool introduced = runner->again;
+    if (strcmp(kase->settings.cache, "both") == 0)
+        return run_both(runner, kase, case_index, &introduced, err);
+    return run_state(runner, kase, case_index, NULL, NULL, &introduced, err);
+}
+
+struct fib_json *fib_runner_failure(const struct fib_runner *runner, const struct fib_case *kase,
+                                    bool hot, int64_t case_index, const char *backend,
+                                    enum fib_result_status status, const char *reason)
+{
+    struct fib_value *const values = fib_zalloc_array(kase->options->count, sizeof(values[0]));
     struct fib_problem problem = {0};
+    struct fib_case decided;
+    decide_cache(kase, hot ? "hot" : "cold", &decided, values);
     if (!kase->routine->unavailable)
         describe(kase, &problem);
-    fib_narrate_case(runner, kase, kase->routine->unavailable ? NULL : &problem);
-    if (strcmp(kase->settings.cache, "both") == 0)
-        return run_both(runner, kase, case_index, err);
-    return run_state(runner, kase, case_index, NULL, NULL, err);
+    struct fib_result result = {
+        .kase = &decided,
+        .backend = backend,
+        .status = status,
+        .has_cost = !kase->routine->unavailable,
+        .cost = problem.cost,
+        .cache = decided.settings.cache,
+        .init = kase->settings.init,
+        .utc_s = runner->device->ops->utc_s(runner->device),
+        .run = 1,
+        .case_index = case_index,
+        .cold_over_hot = NAN,
+    };
+    snprintf(result.reason, sizeof(result.reason), "%s", reason);
+    struct fib_json *const record = fib_result_record(
+        &result, runner->device, runner->registry->program, runner->registry->build_id);
+    free(values);
+    return record;
 }
 
 enum fib_status fib_runner_estimate(const struct fib_runner *runner, const struct fib_case *kase,

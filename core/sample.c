@@ -2,6 +2,7 @@
 #include "core/sample.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/memory.h"
@@ -57,6 +58,8 @@ enum fib_status fib_sampler_window(const struct fib_sampler *sampler, size_t arm
                                    struct fib_error *err)
 {
     const struct fib_arm *which = &sampler->arms[arm];
+    if (which->enter)
+        which->enter(which->context);
     uint32_t *slots = fib_zalloc_array(calls, sizeof(*slots));
     for (uint32_t i = 0; i < calls; i++)
         slots[i] = sampler->slots[((uint64_t)first + i) % sampler->slot_count];
@@ -91,13 +94,19 @@ enum fib_status fib_sampler_run(struct fib_sampler *sampler, size_t arm, struct 
 {
     struct fib_device *device = sampler->device;
     struct fib_window_sample sample = {0};
+    if (sampler->arms[arm].enter)
+        sampler->arms[arm].enter(sampler->arms[arm].context);
     const double begin_ms = device->ops->now_ms(device);
     const enum fib_status st = device->ops->window_run(window, &sample, err);
     if (st != FIB_OK)
         return st;
     run->raw_ms = sample.window_ms;
-    run->net_ms = sample.window_ms - device->facts.window_overhead_ms;
+    run->net_ms = sample.window_ms - sample.overhead_ms;
+    run->mhz = sample.mhz;
+    sampler->samples->overhead_ms = sample.overhead_ms;
+    sampler->samples->overhead_method = sample.overhead_method;
     run->wall_ms = device->ops->now_ms(device) - begin_ms;
+    run->busy_ms = sampler->timer == FIB_TIMER_ISOLATED ? run->wall_ms : run->net_ms;
     run->usable = isfinite(run->net_ms) && run->net_ms > 0;
     sampler->bad_in_a_row = run->usable ? 0 : sampler->bad_in_a_row + 1;
     return sampler->bad_in_a_row < FIB_MAX_BAD_IN_A_ROW
@@ -113,10 +122,12 @@ static void keep(struct fib_series *series, const struct fib_run *run, uint32_t 
         series->call_ms = fib_realloc(series->call_ms, bytes);
         series->raw_ms = fib_realloc(series->raw_ms, bytes);
         series->at_s = fib_realloc(series->at_s, bytes);
+        series->mhz = fib_realloc(series->mhz, bytes);
     }
     series->call_ms[series->count] = run->net_ms / calls;
     series->raw_ms[series->count] = run->raw_ms / calls;
     series->at_s[series->count] = at_s;
+    series->mhz[series->count] = run->mhz;
     series->count++;
 }
 
@@ -157,7 +168,7 @@ static enum fib_status book_round(struct rounds *rounds, struct fib_error *err)
             samples->series[a].rejected_count++;
             continue;
         }
-        progress->busy_ms += run->raw_ms;
+        progress->busy_ms += fmax(run->raw_ms, run->busy_ms);
         keep(&samples->series[a], run, rounds->calls, (rounds->end_ms[a] - rounds->begin_ms) / 1e3);
     }
     return rounds->dropped_in_a_row < FIB_MAX_BAD_IN_A_ROW
@@ -274,6 +285,8 @@ static enum fib_status take_samples(struct fib_sampler *sampler, struct fib_erro
 static uint32_t choose_calls(const struct fib_sampler *sampler, const struct fib_warmth *warmth)
 {
     double fastest_ms = INFINITY, dearest_ms = 0;
+    if (sampler->timer == FIB_TIMER_ISOLATED)
+        return 1; /* each call is a sample of its own */
     for (size_t a = 0; a < sampler->arm_count; a++) {
         if (warmth[a].call_ms > 0)
             fastest_ms = fmin(fastest_ms, warmth[a].call_ms);
@@ -284,6 +297,15 @@ static uint32_t choose_calls(const struct fib_sampler *sampler, const struct fib
     return fib_sample_calls(fastest_ms, sampler->device->facts.window_min_ms, sampler->slot_count,
                             sampler->rules->in_place,
                             sampler->rules->budget_ms * (fastest_ms / dearest_ms));
+}
+
+static void clear_series(struct fib_series *series)
+{
+    free(series->call_ms);
+    free(series->raw_ms);
+    free(series->at_s);
+    free(series->mhz);
+    *series = (struct fib_series){0};
 }
 
 static enum fib_status run_all(struct fib_sampler *sampler, struct fib_error *err)
@@ -302,6 +324,20 @@ static enum fib_status run_all(struct fib_sampler *sampler, struct fib_error *er
     }
     free(warmth);
     return st;
+}
+
+/* A call that cannot be captured is timed by events around plain launches, and so are the other
+ * arms: numbers of one case come from one timer. The samples say why. */
+static enum fib_status run_without_graph(struct fib_sampler *sampler, struct fib_error *err)
+{
+    struct fib_samples *const samples = sampler->samples;
+    for (size_t a = 0; a < samples->arm_count; a++)
+        clear_series(&samples->series[a]);
+    snprintf(samples->capture_note, sizeof(samples->capture_note), "%.255s", err->text);
+    *err = (struct fib_error){0};
+    sampler->timer = samples->timer = FIB_TIMER_EVENTS;
+    sampler->bad_in_a_row = 0;
+    return run_all(sampler, err);
 }
 
 static const char *interleave_name(size_t arm_count)
@@ -334,7 +370,13 @@ enum fib_status fib_sample_run(struct fib_device *device, const struct fib_arm *
     };
     sampler.slots = fib_zalloc_array(sampler.slot_count, sizeof(*sampler.slots));
     fib_sample_permute(sampler.slot_count, rules->seed, sampler.slots);
-    const enum fib_status st = arm_count > 0 ? run_all(&sampler, err) : FIB_OK;
+    struct fib_error first = {0};
+    enum fib_status st = arm_count > 0 ? run_all(&sampler, &first) : FIB_OK;
+    if (st == FIB_ERR_UNSUPPORTED && timer == FIB_TIMER_GRAPH &&
+        !fib_device_timer_refusal(device, FIB_TIMER_EVENTS))
+        st = run_without_graph(&sampler, &first);
+    if (st != FIB_OK)
+        fib_fail(err, st, "%s", first.text);
     for (size_t a = 0; st == FIB_ERR_TIMEOUT && a < arm_count; a++)
         if (samples->series[a].stop == FIB_STOP_NONE)
             samples->series[a].stop = FIB_STOP_TIMEOUT;
@@ -344,11 +386,8 @@ enum fib_status fib_sample_run(struct fib_device *device, const struct fib_arm *
 
 void fib_samples_free(struct fib_samples *samples)
 {
-    for (size_t a = 0; a < samples->arm_count; a++) {
-        free(samples->series[a].call_ms);
-        free(samples->series[a].raw_ms);
-        free(samples->series[a].at_s);
-    }
+    for (size_t a = 0; a < samples->arm_count; a++)
+        clear_series(&samples->series[a]);
     free(samples->series);
     *samples = (struct fib_samples){0};
 }

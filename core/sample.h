@@ -24,11 +24,14 @@ enum fib_stop {
 };
 const char *fib_stop_name(enum fib_stop stop); /* "precision", "tick", ... */
 
-/* What to call and how to restore; `context` goes to both. */
+/* What to call and how to restore; `context` goes to all three. */
 struct fib_arm {
     const char *label;
     fib_call_fn *call;
     fib_reset_fn *reset; /* NULL when nothing is updated in place */
+    /* Told before a window of this arm is made and before it runs, outside the timed part; NULL:
+     * nobody wants to know. */
+    void (*enter)(void *context);
     void *context;
 };
 
@@ -52,6 +55,7 @@ struct fib_series {
     double *call_ms;      /* [count] net time per call: (window - overhead) / N */
     double *raw_ms;       /* [count] window / N */
     double *at_s;         /* [count] when the window ended, from the start of sampling */
+    double *mhz;          /* [count] the device's clock during the window; NaN when unknown */
     size_t count, capacity;
     size_t rejected_count;  /* non-positive or non-finite windows, not in the arrays */
     double warmup_ms;       /* time spent warming up */
@@ -66,6 +70,10 @@ struct fib_samples {
     uint32_t calls_per_window;
     const char *interleave;  /* "none", "abba", "williams" */
     enum fib_timer timer;    /* what ran */
+    double overhead_ms;      /* subtracted from each window ... */
+    const char *overhead_method; /* ... and how it was found; NULL: as the device's facts say */
+    char capture_note[256];  /* why the calls ran without a graph although one was asked for; ""
+                                when they did not */
     size_t failed_arm;       /* whose windows gave no usable time; arm_count: nobody's */
 };
 

@@ -35,6 +35,8 @@ struct fib_run {
     double raw_ms;  /* whole window */
     double net_ms;  /* without the window's overhead */
     double wall_ms; /* with restoring */
+    double busy_ms; /* time the device was at work: of isolated calls mostly flushing */
+    double mhz;     /* clock during the window; NaN when unknown */
     bool usable;    /* net_ms is finite and positive */
 };
 

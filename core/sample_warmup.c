@@ -66,7 +66,7 @@ static enum fib_status make_calls(struct warmup *warmup, int64_t calls, struct f
     warmup->cursor = (uint32_t)((warmup->cursor + (uint64_t)calls) % sampler->slot_count);
     warmup->calls += calls;
     if (run->usable) {
-        warmup->busy_ms += run->net_ms;
+        warmup->busy_ms += run->busy_ms;
         warmup->warmth->call_ms = run->net_ms / (double)calls;
         warmup->warmth->cost_ms = fmax(run->wall_ms / (double)calls, warmup->warmth->call_ms);
     }
@@ -77,7 +77,9 @@ static enum fib_status make_calls(struct warmup *warmup, int64_t calls, struct f
  * is limited because the first calls say little about the following ones. */
 static int64_t next_calls(const struct warmup *warmup)
 {
-    const double ring = warmup->sampler->slot_count, call_ms = warmup->warmth->call_ms;
+    const bool isolated = warmup->sampler->timer == FIB_TIMER_ISOLATED;
+    const double ring = warmup->sampler->slot_count;
+    const double call_ms = isolated ? warmup->warmth->cost_ms : warmup->warmth->call_ms;
     const double target_ms =
         fmax(warmup->block_ms / 10, warmup->sampler->device->facts.window_min_ms);
     if (!(call_ms > 0))
@@ -105,9 +107,9 @@ static bool agree(const double *blocks, int count)
 static enum fib_status run_block(struct warmup *warmup, double cap_ms, double *mean_ms,
                                  struct fib_error *err)
 {
-    double net_ms = 0;
+    double net_ms = 0, busy_ms = 0;
     int64_t calls = 0;
-    while (net_ms < warmup->block_ms && warmup->calls < MAX_CALLS &&
+    while (busy_ms < warmup->block_ms && warmup->calls < MAX_CALLS &&
            (calls == 0 || wall_ms(warmup) < cap_ms)) {
         struct fib_run run;
         const int64_t before = warmup->calls;
@@ -116,6 +118,7 @@ static enum fib_status run_block(struct warmup *warmup, double cap_ms, double *m
             return st;
         if (run.usable) {
             net_ms += run.net_ms;
+            busy_ms += run.busy_ms;
             calls += warmup->calls - before;
         }
     }

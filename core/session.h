@@ -19,13 +19,15 @@ struct fib_session {
     bool slots_capped;
     bool hot;
     const double *cold_ms; /* [candidate] cold medians of the same case, or NULL */
+    const struct fib_run_arm *entered; /* whose code runs now, or NULL */
 };
 
 /* Median time per call of each candidate, NaN where there is none. */
 void fib_session_medians(const struct fib_session *session, double *median_ms);
 
-/* Makes the record of every candidate and hands it on, in the order of the candidates. The error is
- * one of emit. */
+/* Makes the record of every candidate that is not skipped and hands it on, in the order of the
+ * candidates. When the device was lost, backends without a verdict get no record where a new worker
+ * will run them, else CRASHED. The error is one of emit. */
 enum fib_status fib_session_emit(const struct fib_session *session, struct fib_error *err);
 
 #endif

@@ -68,9 +68,16 @@ static void add_time(const struct fib_session *s, const struct fib_run_arm *arm,
     result->samples = &s->samples;
     fib_stats_compute(series->call_ms, series->at_s, series->count, &result->time_ms);
     result->raw_median_ms = fib_stats_percentile(series->raw_ms, series->count, 0.5);
+    if (s->samples.timer == s->runner->device->facts.default_timer)
+        result->gap_ms = s->runner->device->facts.call_gap_ms;
     result->rates = fib_metrics_rates(&s->problem.cost, result->time_ms.median);
     if (s->cold_ms)
         result->cold_over_hot = s->cold_ms[arm - s->arms] / result->time_ms.median;
+    struct fib_clock clock;
+    if (fib_stats_clock(series->mhz, series->count, &clock) && clock.unstable)
+        result->flags[result->flag_count++] = "CLOCK_UNSTABLE";
+    if (s->samples.capture_note[0])
+        result->flags[result->flag_count++] = "CAPTURE_FAILED";
     if (series->rejected_count > 0)
         result->flags[result->flag_count++] = "WINDOWS_REJECTED";
     /* Quick runs and runs with their own count do not wait for agreement. */
@@ -131,11 +138,30 @@ static enum fib_status emit_arm(const struct fib_session *s, const struct fib_ru
     return s->runner->emit(s->runner->context, record, err);
 }
 
+/* False for a backend that has its row, or will run again in a process with a sound device. */
+static bool is_due(const struct fib_session *s, const struct fib_run_arm *arm)
+{
+    const bool waits = s->runner->device->lost && s->runner->replaceable;
+    return !arm->skipped && !(waits && fib_run_arm_is_sound(arm));
+}
+
+/* Without a process to replace, what another backend destroyed cannot be measured. */
+static void give_up_unjudged(const struct fib_session *s)
+{
+    for (size_t i = 0; i < s->candidates.count; i++)
+        if (is_due(s, &s->arms[i]))
+            fib_run_arm_fail(&s->arms[i], FIB_RESULT_CRASHED,
+                             "the device was lost by another backend of the case");
+}
+
 enum fib_status fib_session_emit(const struct fib_session *s, struct fib_error *err)
 {
     const struct fib_run_arm *const best = s->samples.series ? fastest(s) : NULL;
     enum fib_status st = FIB_OK;
+    if (s->runner->device->lost)
+        give_up_unjudged(s);
     for (size_t i = 0; st == FIB_OK && i < s->candidates.count; i++)
-        st = emit_arm(s, &s->arms[i], best, err);
+        if (is_due(s, &s->arms[i]))
+            st = emit_arm(s, &s->arms[i], best, err);
     return st;
 }

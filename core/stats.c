@@ -305,3 +305,26 @@ void fib_stats_paired(const double *a, const double *b, size_t count, double mar
     }
     free(logs);
 }
+
+bool fib_stats_clock(const double *mhz, size_t count, struct fib_clock *clock)
+{
+    static const double slow_share = 0.95, most_slow = 0.1, most_range = 0.03;
+    double *const known = fib_zalloc_array(count > 0 ? count : 1, sizeof(*known));
+    size_t known_count = 0, slow_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(mhz[i]))
+            known[known_count++] = mhz[i];
+    *clock = (struct fib_clock){
+        .median_mhz = fib_stats_percentile(known, known_count, 0.5),
+        .min_mhz = fib_stats_percentile(known, known_count, 0),
+        .max_mhz = fib_stats_percentile(known, known_count, 1),
+    };
+    const double fast = fib_stats_percentile(known, known_count, 0.9);
+    for (size_t i = 0; i < known_count; i++)
+        slow_count += known[i] < slow_share * fast;
+    clock->unstable =
+        known_count > 0 && ((double)slow_count > most_slow * (double)known_count ||
+                            clock->max_mhz - clock->min_mhz > most_range * clock->median_mhz);
+    free(known);
+    return known_count > 0;
+}

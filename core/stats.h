@@ -40,6 +40,15 @@ double fib_stats_t95(size_t degrees);
  * 0 when n is too small. n = 6 gives 1, 30 gives 10, 100 gives 40, 200 gives 86 at alpha 0.05. */
 size_t fib_stats_sign_rank(size_t count, double alpha);
 
+/* The device's clock over a series. Unstable: more than a tenth of the windows ran below 0.95 of
+ * the series' own 90th percentile, or the range is above 3 % of the median. */
+struct fib_clock {
+    double median_mhz, min_mhz, max_mhz;
+    bool unstable;
+};
+/* False when no window's clock is known (all NaN). */
+bool fib_stats_clock(const double *mhz, size_t count, struct fib_clock *clock);
+
 enum fib_verdict { FIB_SAME = 0, FIB_FASTER, FIB_SLOWER, FIB_UNRESOLVED };
 const char *fib_verdict_name(enum fib_verdict verdict);
 

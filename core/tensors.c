@@ -394,11 +394,39 @@ enum fib_status fib_tensors_restore(struct fib_tensors *tensors, uint32_t slot,
     return restore_slot(tensors, NULL, slot, err);
 }
 
+/* True when all these slots hold the draw that the pristine copy holds. */
+static bool match_pristine(const struct fib_tensors *tensors, const uint32_t *slots,
+                           uint32_t slot_count)
+{
+    for (uint32_t i = 0; i < slot_count; i++)
+        if (tensors->slot_draw[slots[i]] != tensors->pristine_draw)
+            return false;
+    return true;
+}
+
+/* One launch a tensor instead of one copy a slot: a copy costs microseconds whatever its size. */
+static enum fib_status spread_pristine(struct fib_tensors *tensors, struct fib_stream *stream,
+                                       const uint32_t *slots, uint32_t slot_count,
+                                       struct fib_error *err)
+{
+    struct fib_device *device = tensors->device;
+    enum fib_status st = FIB_OK;
+    for (int t = 0; t < tensors->problem.tensor_count && st == FIB_OK; t++)
+        if (tensors->problem.tensors[t].role == FIB_INOUT)
+            st = device->ops->spread(device, stream, fib_tensors_address(tensors, 0, t),
+                                     tensors->layout.stride, slots, slot_count,
+                                     pristine_address(tensors, t),
+                                     fib_tensor_bytes(&tensors->problem.tensors[t]), err);
+    return st;
+}
+
 enum fib_status fib_tensors_restore_slots(struct fib_tensors *tensors, struct fib_stream *stream,
                                           const uint32_t *slots, uint32_t slot_count,
                                           struct fib_error *err)
 {
     enum fib_status st = FIB_OK;
+    if (tensors->device->ops->spread && match_pristine(tensors, slots, slot_count))
+        return spread_pristine(tensors, stream, slots, slot_count, err);
     for (uint32_t i = 0; i < slot_count && st == FIB_OK; i++)
         st = restore_slot(tensors, stream, slots[i], err);
     return st;
@@ -417,6 +445,19 @@ bool fib_tensors_has_inout(const struct fib_tensors *tensors)
     return false;
 }
 
+/* Read-back buffer of a tensor; NULL with *err set when there is no memory for it. */
+static unsigned char *need_buffer(struct fib_tensors *tensors, int t, struct fib_error *err)
+{
+    const size_t bytes = fib_tensor_bytes(&tensors->problem.tensors[t]);
+    void **buffer = &tensors->host[t];
+    if (!*buffer)
+        *buffer = malloc(bytes > 0 ? bytes : 1);
+    if (!*buffer)
+        fib_fail(err, FIB_ERR_OOM, "no host memory for the %zu bytes of tensor %s", bytes,
+                 tensors->problem.tensors[t].name);
+    return *buffer;
+}
+
 const void *fib_tensors_host(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
                              struct fib_error *err)
 {
@@ -425,15 +466,70 @@ const void *fib_tensors_host(struct fib_tensors *tensors, uint32_t slot, int ten
     if (device->host_memory)
         return address;
     const size_t bytes = fib_tensor_bytes(&tensors->problem.tensors[tensor_index]);
-    void **buffer = &tensors->host[tensor_index];
-    if (!*buffer)
-        *buffer = malloc(bytes > 0 ? bytes : 1);
-    if (!*buffer) {
-        fib_fail(err, FIB_ERR_OOM, "no host memory for the %zu bytes of tensor %s", bytes,
-                 tensors->problem.tensors[tensor_index].name);
+    void *buffer = need_buffer(tensors, tensor_index, err);
+    if (!buffer || device->ops->read(device, buffer, address, bytes, err) != FIB_OK)
         return NULL;
+    return buffer;
+}
+
+/* A copy costs about as much as this many bytes of it. */
+static const int64_t copy_worth_bytes = 100000;
+
+static int64_t count_runs(const int64_t *rows, int64_t row_count)
+{
+    int64_t runs = 0;
+    for (int64_t i = 0; i < row_count; i++)
+        runs += i == 0 || rows[i] != rows[i - 1] + 1;
+    return runs;
+}
+
+/* Rows go to their places in a buffer for the whole tensor, one copy for each run of neighbours;
+ * pages of the buffer that nobody touches take no memory. */
+const void *fib_tensors_host_rows(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
+                                  const int64_t *rows, int64_t row_count, struct fib_error *err)
+{
+    struct fib_device *device = tensors->device;
+    const struct fib_tensor *tensor = &tensors->problem.tensors[tensor_index];
+    const size_t row_bytes = (size_t)tensor->row_elems * fib_dtype_bytes(tensor->dtype);
+    const int64_t all_bytes = (int64_t)fib_tensor_bytes(tensor);
+    if (device->host_memory || count_runs(rows, row_count) * copy_worth_bytes +
+                                       row_count * (int64_t)row_bytes >= all_bytes)
+        return fib_tensors_host(tensors, slot, tensor_index, err);
+    unsigned char *const buffer = need_buffer(tensors, tensor_index, err);
+    const unsigned char *const address = fib_tensors_address(tensors, slot, tensor_index);
+    for (int64_t i = 0, next; buffer && i < row_count; i = next) {
+        for (next = i + 1; next < row_count && rows[next] == rows[next - 1] + 1; next++)
+            ;
+        const size_t offset = (size_t)rows[i] * row_bytes;
+        if (device->ops->read(device, buffer + offset, address + offset,
+                              (size_t)(next - i) * row_bytes, err) != FIB_OK)
+            return NULL;
     }
-    return device->ops->read(device, *buffer, address, bytes, err) == FIB_OK ? *buffer : NULL;
+    return buffer;
+}
+
+bool fib_tensors_can_scan(const struct fib_tensors *tensors)
+{
+    return tensors->device->ops->scan != NULL;
+}
+
+enum fib_status fib_tensors_scan(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
+                                 uint64_t mask, uint64_t pattern, struct fib_scan_hits *hits,
+                                 struct fib_error *err)
+{
+    const struct fib_tensor *tensor = &tensors->problem.tensors[tensor_index];
+    return tensors->device->ops->scan(
+        tensors->device, fib_tensors_address(tensors, slot, tensor_index),
+        fib_dtype_bytes(tensor->dtype), (uint64_t)fib_tensor_elems(tensor), mask, pattern, hits,
+        err);
+}
+
+enum fib_status fib_tensors_checksum(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
+                                     uint64_t *sum, struct fib_error *err)
+{
+    return tensors->device->ops->checksum(
+        tensors->device, fib_tensors_address(tensors, slot, tensor_index),
+        fib_tensor_bytes(&tensors->problem.tensors[tensor_index]), sum, err);
 }
 
 /* Blames the tensor whose edge is nearer to the damage [first_bad, last_bad]. */
@@ -517,6 +613,46 @@ static enum fib_status verify_input(struct fib_tensors *tensors, uint32_t slot, 
     fib_verification_fail(verification, "input %s was changed, first at element %lld", tensor->name,
                           (long long)at);
     return FIB_OK;
+}
+
+/* Most slots are copies of slot 0: where the device can hold them against it in one go, only the
+ * first that differs is looked at more closely. */
+static enum fib_status find_suspect(struct fib_tensors *tensors, uint32_t *suspect,
+                                    struct fib_error *err)
+{
+    const struct layout *layout = &tensors->layout;
+    struct fib_span written[FIB_MAX_TENSORS];
+    int count = 0;
+    for (int t = 0; t < tensors->problem.tensor_count; t++)
+        if (fib_tensor_is_written(&tensors->problem.tensors[t]))
+            written[count++] = (struct fib_span){layout->start[t], layout->end[t]};
+    return tensors->device->ops->compare_slots(tensors->device, tensors->base, layout->stride,
+                                               tensors->slot_count, written, count, suspect, err);
+}
+
+static bool one_draw(const struct fib_tensors *tensors)
+{
+    for (uint32_t slot = 1; slot < tensors->slot_count; slot++)
+        if (tensors->slot_draw[slot] != tensors->slot_draw[0])
+            return false;
+    return true;
+}
+
+enum fib_status fib_tensors_verify_all(struct fib_tensors *tensors, uint32_t *slot,
+                                       struct fib_verification *verification, struct fib_error *err)
+{
+    enum fib_status st = fib_tensors_verify(tensors, 0, verification, err);
+    uint32_t first = 1, last = tensors->slot_count;
+    *slot = 0;
+    if (st == FIB_OK && tensors->device->ops->compare_slots && one_draw(tensors)) {
+        st = find_suspect(tensors, &first, err);
+        last = first < last ? first + 1 : first;
+    }
+    for (uint32_t s = first; s < last && st == FIB_OK && !verification->failed; s++) {
+        *slot = s;
+        st = fib_tensors_verify(tensors, s, verification, err);
+    }
+    return st;
 }
 
 enum fib_status fib_tensors_verify(struct fib_tensors *tensors, uint32_t slot,

@@ -60,6 +60,21 @@ enum fib_status fib_tensors_repair(struct fib_tensors *tensors, uint32_t slot,
 const void *fib_tensors_host(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
                              struct fib_error *err);
 
+/* The same where only these rows (sorted, distinct; see struct fib_tensor) are looked at: the other
+ * bytes may be undefined. */
+const void *fib_tensors_host_rows(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
+                                  const int64_t *rows, int64_t row_count, struct fib_error *err);
+
+/* True where a tensor can be scanned without a copy on the host. */
+bool fib_tensors_can_scan(const struct fib_tensors *tensors);
+/* Elements of one tensor whose bits under `mask` equal `pattern`; only where scanning works. */
+enum fib_status fib_tensors_scan(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
+                                 uint64_t mask, uint64_t pattern, struct fib_scan_hits *hits,
+                                 struct fib_error *err);
+/* fib_checksum of one tensor, made where it lies. */
+enum fib_status fib_tensors_checksum(struct fib_tensors *tensors, uint32_t slot, int tensor_index,
+                                     uint64_t *sum, struct fib_error *err);
+
 /* Waits for everything enqueued on the device's default stream. */
 enum fib_status fib_tensors_synchronize(struct fib_tensors *tensors, struct fib_error *err);
 
@@ -67,5 +82,9 @@ enum fib_status fib_tensors_synchronize(struct fib_tensors *tensors, struct fib_
  * *verification with the tensor's name and the place. */
 enum fib_status fib_tensors_verify(struct fib_tensors *tensors, uint32_t slot,
                                    struct fib_verification *verification, struct fib_error *err);
+/* The same for all slots; ends at the first one that fails and tells it in *slot. */
+enum fib_status fib_tensors_verify_all(struct fib_tensors *tensors, uint32_t *slot,
+                                       struct fib_verification *verification,
+                                       struct fib_error *err);
 
 #endif

@@ -7,7 +7,8 @@ bad=0
 # Quoted includes by folder. Generated headers have no folder.
 while read -r dir allowed; do
     [ -d "$dir" ] || continue
-    found=$(grep -RnE --include='*.[ch]' '^#include "' "$dir" | grep -vE "\"($allowed)\"")
+    found=$(grep -RnE --include='*.[ch]' --include='*.cu' --include='*.cuh' \
+        '^#include "' "$dir" | grep -vE "\"($allowed)\"")
     if [ -n "$found" ]; then
         echo "not allowed in $dir ($allowed):"
         echo "$found"
@@ -17,6 +18,7 @@ done <<'TABLE'
 core      core/[a-z0-9_]+\.h
 gpu       (core|gpu)/[a-z0-9_]+\.h
 routines  (core|routines)/[a-z0-9_]+\.h
+kernels   kernels/[a-z0-9_/]+\.(h|cuh)
 backends  (core|gpu|routines|backends)/[a-z0-9_]+\.h|kernels/[a-z0-9_]+\.h|backend_rows\.h
 TABLE
 
@@ -32,8 +34,8 @@ for file in backends/*.c; do
        fi ;;
     esac
     if grep -nE '^#include "backends/' "$file" |
-       grep -vE "\"backends/(${library}_lib|backends)\.h\""; then
-        echo "$file: may include only backends/${library}_lib.h"; bad=1
+       grep -vE "\"backends/(${library}_(lib|plan)|backends)\.h\""; then
+        echo "$file: may include only backends/${library}_lib.h and _plan.h"; bad=1
     fi
     case $stem in
     *_lib) if grep -nE '^#include "routines/' "$file"; then
@@ -66,13 +68,14 @@ fi
 if grep -nE '^#include "routines/.*_reference\.h"' backends/*.c; then
     echo "a backend includes the oracle"; bad=1
 fi
-# Nothing but main ends the process (the bookkeeping allocator and the second Ctrl-C apart).
-if grep -nE '\b(_?exit|abort)\(' core/*.c routines/*.c backends/*.c |
-   grep -vE '^core/(memory|interrupt|json)\.c:'; then
+# Nothing but main ends the process (the bookkeeping allocator, the second Ctrl-C and the worker,
+# which has no main to return to, apart).
+if grep -nE '\b(_?exit|abort)\(' core/*.c gpu/*.c routines/*.c backends/*.c |
+   grep -vE '^core/(memory|interrupt|json|worker)\.c:'; then
     echo "only main ends the process"; bad=1
 fi
 # No variable at file level that changes.
-if grep -nE '^static [^(]*(=|;)' core/*.c routines/*.c backends/*.c |
+if grep -nE '^static [^(]*(=|;)' core/*.c gpu/*.c routines/*.c backends/*.c |
    grep -vE 'const |^[^:]*:[0-9]+:static (inline|void|bool|int|enum|struct [a-z_]+ \*?)[^=;]*\('; then
     echo "a file-level variable that is not const"; bad=1
 fi

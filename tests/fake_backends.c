@@ -8,6 +8,7 @@
 #include "backends/backends.h"
 #include "core/memory.h"
 #include "core/routine.h"
+#include "tests/misdeeds.h"
 
 enum fault {
     GOOD,
@@ -22,8 +23,21 @@ enum fault {
     ERROR,
     LATE_ERROR,
     OOM,
-    ZERO_TIME
+    ZERO_TIME,
+    FIRST_MISDEED /* + enum misdeed; + LATE, + IN_PREPARE */
 };
+enum { LATE = 100, IN_PREPARE = 200, LATE_CALL = 6 };
+
+/* What the fault does to its process in call number `call` (0: in prepare). */
+static enum misdeed misdeed_of(enum fault fault, int call)
+{
+    const int code = (int)fault - FIRST_MISDEED;
+    if (code < 0)
+        return MISDEED_NONE;
+    const int first_call = code >= IN_PREPARE ? 0 : code >= LATE ? LATE_CALL : 1;
+    const bool due = first_call == 0 ? call == 0 : call >= first_call;
+    return due ? (enum misdeed)(code % LATE) : MISDEED_NONE;
+}
 
 /* Shared by all slots of one arm: how often it was called, and what the first call gave. */
 struct arm_state {
@@ -54,6 +68,9 @@ static enum fib_status prepare(const struct fib_prepare_args *args, enum fault f
 {
     if (fault == OOM)
         return fib_fail(err, FIB_ERR_OOM, "workspace of 99 GiB does not fit");
+    const enum fib_status st = misdeed_do(misdeed_of(fault, 0), args->device, args->data[0], err);
+    if (st != FIB_OK)
+        return st;
     struct fib_prepared *const p = fib_zalloc(sizeof(*p));
     struct fib_prepare_args inner_args = *args;
     inner_args.first = args->first ? args->first->inner_prepared : NULL;
@@ -153,7 +170,10 @@ static enum fib_status run(struct fib_prepared *p, struct fib_stream *stream, st
     p->state->call_count++;
     if (p->fault == ERROR || (p->fault == LATE_ERROR && p->state->call_count >= 10))
         return fib_fail(err, FIB_ERR_DEVICE, "the device reported an illegal address");
-    const enum fib_status st = p->inner->run(p->inner_prepared, stream, err);
+    enum fib_status st = p->inner->run(p->inner_prepared, stream, err);
+    if (st == FIB_OK)
+        st = misdeed_do(misdeed_of(p->fault, p->state->call_count), p->args.device,
+                        p->args.data[find_role(p->args.problem, true)], err);
     sabotage(p, kept);
     if (strcmp(p->args.device->facts.uuid, "fake-0") == 0)
         fib_device_fake_advance(p->args.device, call_ms(p->fault));
@@ -193,6 +213,21 @@ PREPARE(error, ERROR)
 PREPARE(late_error, LATE_ERROR)
 PREPARE(oom, OOM)
 PREPARE(zero_time, ZERO_TIME)
+PREPARE(segv, FIRST_MISDEED + MISDEED_SEGV)
+PREPARE(late_segv, FIRST_MISDEED + LATE + MISDEED_SEGV)
+PREPARE(early_segv, FIRST_MISDEED + IN_PREPARE + MISDEED_SEGV)
+PREPARE(far, FIRST_MISDEED + MISDEED_FAR)
+PREPARE(abort, FIRST_MISDEED + MISDEED_ABORT)
+PREPARE(exit0, FIRST_MISDEED + MISDEED_EXIT0)
+PREPARE(exit3, FIRST_MISDEED + LATE + MISDEED_EXIT3)
+PREPARE(stack, FIRST_MISDEED + MISDEED_STACK)
+PREPARE(kill, FIRST_MISDEED + LATE + MISDEED_KILL)
+PREPARE(sleep, FIRST_MISDEED + MISDEED_SLEEP)
+PREPARE(spin, FIRST_MISDEED + LATE + MISDEED_SPIN)
+PREPARE(hog, FIRST_MISDEED + IN_PREPARE + MISDEED_HOG)
+PREPARE(noise, FIRST_MISDEED + MISDEED_NOISE)
+PREPARE(lose, FIRST_MISDEED + LATE + MISDEED_LOSE)
+PREPARE(early_lose, FIRST_MISDEED + IN_PREPARE + MISDEED_LOSE)
 
 #define IMPL(routine_, label_, name)                                                               \
     {                                                                                              \
@@ -206,7 +241,15 @@ PREPARE(zero_time, ZERO_TIME)
         IMPL(routine_, "fake-input", input), IMPL(routine_, "fake-later", later),                  \
         IMPL(routine_, "fake-stale", stale), IMPL(routine_, "fake-error", error),                  \
         IMPL(routine_, "fake-late-error", late_error), IMPL(routine_, "fake-oom", oom),            \
-        IMPL(routine_, "fake-zero-time", zero_time),                                               \
+        IMPL(routine_, "fake-zero-time", zero_time), IMPL(routine_, "fake-segv", segv),            \
+        IMPL(routine_, "fake-late-segv", late_segv),                                               \
+        IMPL(routine_, "fake-early-segv", early_segv), IMPL(routine_, "fake-far", far),            \
+        IMPL(routine_, "fake-abort", abort), IMPL(routine_, "fake-exit0", exit0),                  \
+        IMPL(routine_, "fake-exit3", exit3), IMPL(routine_, "fake-stack", stack),                  \
+        IMPL(routine_, "fake-kill", kill), IMPL(routine_, "fake-sleep", sleep),                    \
+        IMPL(routine_, "fake-spin", spin), IMPL(routine_, "fake-hog", hog),                        \
+        IMPL(routine_, "fake-noise", noise), IMPL(routine_, "fake-lose", lose),                    \
+        IMPL(routine_, "fake-early-lose", early_lose),                                             \
     {                                                                                              \
         .routine = (routine_), .label = "fake-refuse", .device_kind = FIB_DEVICE_CPU,              \
         .refuse = refuse, .prepare = prepare_good, .run = run, .release = release,                 \
@@ -223,9 +266,15 @@ const struct fib_backend fib_backend_fake = FIB_BACKEND("fake", impls);
         .name = (name_), .meaning = "a test's backend"                                             \
     }
 const struct fib_label fake_labels[] = {
-    LABEL("fake-good"),      LABEL("fake-slow"),      LABEL("fake-wrong"),      LABEL("fake-zeros"),
-    LABEL("fake-unwritten"), LABEL("fake-guard"),     LABEL("fake-input"),      LABEL("fake-later"),
-    LABEL("fake-stale"),     LABEL("fake-error"),     LABEL("fake-late-error"), LABEL("fake-oom"),
-    LABEL("fake-refuse"),    LABEL("fake-zero-time"),
+    LABEL("fake-good"),      LABEL("fake-slow"),       LABEL("fake-wrong"),
+    LABEL("fake-zeros"),     LABEL("fake-unwritten"),  LABEL("fake-guard"),
+    LABEL("fake-input"),     LABEL("fake-later"),      LABEL("fake-stale"),
+    LABEL("fake-error"),     LABEL("fake-late-error"), LABEL("fake-oom"),
+    LABEL("fake-refuse"),    LABEL("fake-zero-time"),  LABEL("fake-segv"),
+    LABEL("fake-late-segv"), LABEL("fake-early-segv"), LABEL("fake-far"),
+    LABEL("fake-abort"),     LABEL("fake-exit0"),      LABEL("fake-exit3"),
+    LABEL("fake-stack"),     LABEL("fake-kill"),       LABEL("fake-sleep"),
+    LABEL("fake-spin"),      LABEL("fake-hog"),        LABEL("fake-noise"),
+    LABEL("fake-lose"),      LABEL("fake-early-lose"),
 };
 const size_t fake_label_count = sizeof(fake_labels) / sizeof(fake_labels[0]);

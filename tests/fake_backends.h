@@ -20,7 +20,14 @@
  *   fake-late-error the same from the tenth call on
  *   fake-oom        prepare() reports no memory
  *   fake-refuse     refuses with a reason
- *   fake-zero-time  right, but takes no time on the fake clock */
+ *   fake-zero-time  right, but takes no time on the fake clock
+ *
+ * and these, which harm the process (tests/misdeeds.h); "late" from the sixth call on, the first
+ * one that is timed when there is no warm-up, "early" in prepare():
+ *   fake-segv, fake-late-segv, fake-early-segv   fake-far   fake-abort
+ *   fake-exit0   fake-exit3 (late)   fake-stack   fake-kill (late)
+ *   fake-sleep   fake-spin (late)    fake-hog (early)   fake-noise
+ *   fake-lose (late), fake-early-lose */
 extern const struct fib_backend fib_backend_fake;
 extern const struct fib_label fake_labels[];
 extern const size_t fake_label_count;

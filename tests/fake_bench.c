@@ -1,5 +1,6 @@
 /* The program with a scripted clock, fixed facts and test-only backends: what it prints is the same
- * on every machine. Only tests build and run it. */
+ * on every machine. With FIB_REAL_CLOCK ("fault-bench") the host is measured instead. Only tests
+ * build and run it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,11 +14,25 @@ static enum fib_status open_device(const struct fib_app *app, struct fib_pool *p
                                    struct fib_device **device, struct fib_error *err)
 {
     (void)app;
+#ifdef FIB_REAL_CLOCK
+    return fib_device_cpu_open(pool, device, err);
+#endif
     /* Of calls that do not advance the clock themselves. */
     static const double call_ms[] = {0.5};
     const struct fib_fake_script script = {
         .call_ms = call_ms, .call_count = 1, .utc_s = 1764590400};
     return fib_device_fake_open(pool, &script, device, err);
+}
+
+/* Backends of the host: what is printed must not depend on whether the build has CUDA. */
+static size_t take_host_backends(const struct fib_backend **backends)
+{
+    size_t count = 0;
+    for (size_t b = 0; b < fib_backend_count; b++)
+        if (fib_backends[b]->impl_count > 0 &&
+            fib_backends[b]->impls[0].device_kind == FIB_DEVICE_CPU)
+            backends[count++] = fib_backends[b];
+    return count;
 }
 
 int main(int argc, char **argv)
@@ -27,15 +42,15 @@ int main(int argc, char **argv)
         fib_arena_array(arena, fib_backend_count + 1, sizeof(backends[0]));
     struct fib_label *const labels =
         fib_arena_array(arena, fib_label_count + fake_label_count, sizeof(labels[0]));
-    memcpy(backends, fib_backends, fib_backend_count * sizeof(backends[0]));
-    backends[fib_backend_count] = &fib_backend_fake;
+    const size_t backend_count = take_host_backends(backends);
+    backends[backend_count] = &fib_backend_fake;
     memcpy(labels, fib_labels, fib_label_count * sizeof(labels[0]));
     memcpy(labels + fib_label_count, fake_labels, fake_label_count * sizeof(labels[0]));
     const struct fib_registry registry = {
         .families = fib_families,
         .family_count = fib_family_count,
         .backends = backends,
-        .backend_count = fib_backend_count + 1,
+        .backend_count = backend_count + 1,
         .labels = labels,
         .label_count = fib_label_count + fake_label_count,
         .models = fib_models,

@@ -350,9 +350,40 @@ static void verdict_names(void **state)
     assert_string_equal(fib_verdict_name(FIB_UNRESOLVED), "UNRESOLVED");
 }
 
+static void clocks(void **state)
+{
+    struct fib_clock clock;
+    double mhz[20];
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        mhz[i] = i < 3 ? NAN : 1980;
+    assert_true(fib_stats_clock(mhz, 20, &clock));
+    assert_float_equal(clock.median_mhz, 1980, 0);
+    assert_float_equal(clock.min_mhz, 1980, 0);
+    assert_float_equal(clock.max_mhz, 1980, 0);
+    assert_false(clock.unstable);
+    mhz[5] = 1930; /* a range of 50 is 2.5 % */
+    assert_true(fib_stats_clock(mhz, 20, &clock));
+    assert_false(clock.unstable);
+    mhz[6] = 1910; /* 3.5 % */
+    assert_true(fib_stats_clock(mhz, 20, &clock));
+    assert_true(clock.unstable);
+    /* case 45: throttled for ever, but evenly */
+    for (int i = 0; i < 20; i++)
+        mhz[i] = 1170 + i % 2;
+    assert_true(fib_stats_clock(mhz, 20, &clock));
+    assert_false(clock.unstable);
+    for (int i = 0; i < 20; i++)
+        mhz[i] = NAN;
+    assert_false(fib_stats_clock(mhz, 20, &clock));
+    assert_false(fib_stats_clock(mhz, 0, &clock));
+    assert_false(clock.unstable);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clocks),
         cmocka_unit_test(case_48_percentiles),
         cmocka_unit_test(tails_need_enough_samples),
         cmocka_unit_test(percentiles_against_counting),

@@ -1,4 +1,5 @@
-"""Output of the program with the fake device against files: byte for byte, on every machine.
+"""Output of the program with the fake device against files: byte for byte, on every machine, with a
+worker process and without.
 
 Usage: golden.py FAKE_BENCH [--update]
 """
@@ -68,6 +69,9 @@ def main():
         path = FOLDER / f"{name}.txt"
         got = capture(words)
         expect(got == capture(words), f"{name}: two runs differ")
+        if words[0].startswith("--") and "--help" not in words:
+            plain = capture([*words, "--no_isolation"]).replace(" --no_isolation\n", "\n", 1)
+            expect(got == plain, f"{name}: the output depends on the worker:\n{got}\n{plain}")
         if "--update" in sys.argv:
             path.write_text(got)
         elif not path.exists() or path.read_text() != got:

@@ -1,0 +1,197 @@
+/* From a plan to a kernel of one form of the norm, and its launch. Included by one file for each
+ * group of forms; which (kind, vectors, unroll) are built stands in kernel_of() and, for the
+ * choice, in norm_plan.c. */
+#ifndef FIB_KERNELS_NORM_LAUNCH_CUH
+#define FIB_KERNELS_NORM_LAUNCH_CUH
+
+#include <cuda_runtime.h>
+
+#include "kernels/norm.h"
+#include "kernels/norm/rows.cuh"
+
+namespace fib
+{
+
+template <class Op> static const void *warp_kernel(int vectors, int unroll)
+{
+    switch (16 * vectors + unroll) {
+    case 0x11:
+        return (const void *)norm_warp<Op, 1, 1>;
+    case 0x14:
+        return (const void *)norm_warp<Op, 1, 4>;
+    case 0x22:
+        return (const void *)norm_warp<Op, 2, 2>;
+    case 0x41:
+        return (const void *)norm_warp<Op, 4, 1>;
+    case 0x21:
+        return (const void *)norm_warp<Op, 2, 1>;
+    case 0x81:
+        if constexpr (!Op::FLOATS)
+            return (const void *)norm_warp<Op, 8, 1>;
+        return nullptr;
+    default:
+        return nullptr;
+    }
+}
+
+template <class Op> static const void *block_kernel(int vectors, bool early)
+{
+    switch (vectors) {
+    case 1:
+        return (const void *)norm_block<Op, 1, true>;
+    case 2:
+        return early ? (const void *)norm_block<Op, 2, true>
+                     : (const void *)norm_block<Op, 2, false>;
+    case 4:
+        return early ? (const void *)norm_block<Op, 4, true>
+                     : (const void *)norm_block<Op, 4, false>;
+    case 8:
+        if constexpr (!Op::FLOATS)
+            return (const void *)norm_block<Op, 8, false>;
+        return nullptr;
+    default:
+        return nullptr;
+    }
+}
+
+template <class Op> static const void *cluster_kernel(int vectors)
+{
+    if (vectors == 1)
+        return (const void *)norm_cluster<Op, 1, true>;
+    if (vectors == 2)
+        return (const void *)norm_cluster<Op, 2, true>;
+    if (vectors == 4)
+        return (const void *)norm_cluster<Op, 4, false>;
+    if constexpr (!Op::FLOATS)
+        if (vectors == 8)
+            return (const void *)norm_cluster<Op, 8, false>;
+    return nullptr;
+}
+
+template <class Op> static const void *kernel_of(const fib_norm_plan &plan)
+{
+    switch (plan.kind) {
+    case FIB_NORM_WARP:
+        return warp_kernel<Op>(plan.vectors, plan.unroll);
+    case FIB_NORM_BLOCK:
+        return block_kernel<Op>(plan.vectors, plan.early);
+    case FIB_NORM_CLUSTER:
+        return cluster_kernel<Op>(plan.vectors);
+    case FIB_NORM_LOOP:
+        return (const void *)norm_loop<Op, true>;
+    case FIB_NORM_SCALAR:
+        return (const void *)norm_loop<Op, false>;
+    }
+    return nullptr;
+}
+
+template <class Op>
+static norm_dev device_args(const fib_norm_args &args, const fib_norm_plan &plan)
+{
+    norm_dev a = {};
+    a.x = args.x;
+    a.residual = args.residual;
+    a.weight = args.weight;
+    a.beta = args.beta;
+    a.scale = args.scale;
+    a.out = args.out;
+    a.rows = args.rows;
+    a.vecs = (int)(plan.kind == FIB_NORM_SCALAR ? args.cols : args.cols / Op::N);
+    while ((1 << a.lane_shift) < plan.lanes)
+        a.lane_shift++;
+    a.inv_cols = (float)(1.0 / (double)args.cols);
+    a.eps = args.eps;
+    a.weight_offset = args.gemma ? 1.0f : 0.0f;
+    a.e5m2 = args.out_type == FIB_NORM_E5M2;
+    a.dependent = args.dependent_launch;
+    return a;
+}
+
+static inline int launch_grid(const void *kernel, norm_dev *a, unsigned grid,
+                              const fib_norm_plan &plan, cudaStream_t stream)
+{
+    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(grid, 1, 1);
+    config.blockDim = dim3((unsigned)plan.threads, 1, 1);
+    config.stream = stream;
+    config.attrs = attributes;
+    if (plan.kind == FIB_NORM_CLUSTER) {
+        cudaLaunchAttribute &cluster = attributes[config.numAttrs++];
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim.x = (unsigned)plan.blocks;
+        cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    }
+    if (a->dependent) {
+        cudaLaunchAttribute &pdl = attributes[config.numAttrs++];
+        pdl.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        pdl.val.programmaticStreamSerializationAllowed = 1;
+    }
+    void *values[] = {a};
+    return (int)cudaLaunchKernelExC(&config, kernel, values);
+}
+
+static inline void skip_rows(norm_dev *a, int64_t rows, int64_t in_bytes, int64_t out_bytes)
+{
+    a->x = (const char *)a->x + rows * in_bytes;
+    if (a->residual)
+        a->residual = (char *)a->residual + rows * in_bytes;
+    a->out = (char *)a->out + rows * out_bytes;
+    a->rows -= rows;
+}
+
+/* Loads the kernel, so that the first launch does not; an error when the device cannot run it. */
+static inline int load_kernel(const void *kernel, const fib_norm_plan &plan)
+{
+    cudaFuncAttributes attributes;
+    if (!kernel)
+        return (int)cudaErrorInvalidDeviceFunction;
+    cudaError_t e = cudaFuncGetAttributes(&attributes, kernel);
+    if (e == cudaSuccess && plan.blocks > 8)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (e != cudaSuccess)
+        (void)cudaGetLastError(); /* reported here, not by whoever asks next */
+    return (int)e;
+}
+
+template <class Op>
+static int launch(const fib_norm_args &args, const fib_norm_plan &plan, cudaStream_t stream)
+{
+    const int64_t most_blocks = 0x7fffffff / plan.blocks;
+    const int64_t block_rows =
+        plan.kind == FIB_NORM_WARP ? (int64_t)(plan.threads / plan.lanes) * plan.unroll : 1;
+    const void *const kernel = kernel_of<Op>(plan);
+    norm_dev a = device_args<Op>(args, plan);
+    while (a.rows > 0) {
+        const int64_t all = (a.rows - 1) / block_rows + 1;
+        const int64_t blocks = all < most_blocks ? all : most_blocks;
+        const int error = launch_grid(kernel, &a, (unsigned)(blocks * plan.blocks), plan, stream);
+        if (error)
+            return error;
+        const int64_t done = blocks * block_rows;
+        skip_rows(&a, done < a.rows ? done : a.rows, args.cols * vec_of<Op::IN>::bytes,
+                  args.cols * Op::OUT_BYTES);
+    }
+    return 0;
+}
+
+/* `load_only`: everything that can fail or take long before the first launch, and no launch. */
+template <class Op>
+static int run(const fib_norm_args *args, const fib_norm_plan *plan, cudaStream_t stream,
+               bool load_only)
+{
+    return load_only ? load_kernel(kernel_of<Op>(*plan), *plan) : launch<Op>(*args, *plan, stream);
+}
+
+/* Plain and added forms that share their types. */
+template <elem IN, bool FP8>
+static int run_rms(const fib_norm_args *args, const fib_norm_plan *plan, cudaStream_t stream,
+                   bool load_only)
+{
+    return args->adds ? run<norm_op<IN, true, FP8, false>>(args, plan, stream, load_only)
+                      : run<norm_op<IN, false, FP8, false>>(args, plan, stream, load_only);
+}
+
+} // namespace fib
+
+#endif

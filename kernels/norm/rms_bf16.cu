@@ -1,0 +1,14 @@
+/* RMS norm and residual add + RMS norm, bf16 in and out.
+ *
+ * Mathematics, mapping, limits: rows.cuh. Traffic: 4 bytes an element, with residual 8.
+ * Bound: memory bandwidth; for few rows the latency of one load, one sum and the launch.
+ * Measured: docs/kernels/norm.md
+ */
+#include "kernels/norm/forms.h"
+#include "kernels/norm/launch.cuh"
+
+extern "C" int fib_norm_rms_bf16(const fib_norm_args *args, const fib_norm_plan *plan,
+                                 CUstream_st *stream, bool load_only)
+{
+    return fib::run_rms<fib::BF16, false>(args, plan, stream, load_only);
+}

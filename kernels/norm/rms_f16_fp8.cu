@@ -1,0 +1,14 @@
+/* RMS norm and residual add + RMS norm, f16 in, FP8 out.
+ *
+ * Mathematics, mapping, limits: rows.cuh. Traffic: 3 bytes an element, with residual 7.
+ * Bound: memory bandwidth; for few rows the latency of one load, one sum and the launch.
+ * Measured: docs/kernels/norm.md
+ */
+#include "kernels/norm/forms.h"
+#include "kernels/norm/launch.cuh"
+
+extern "C" int fib_norm_rms_f16_fp8(const fib_norm_args *args, const fib_norm_plan *plan,
+                                    CUstream_st *stream, bool load_only)
+{
+    return fib::run_rms<fib::F16, true>(args, plan, stream, load_only);
+}
