@@ -24,13 +24,13 @@ static enum fib_status open_device(const struct fib_app *app, struct fib_pool *p
     return fib_device_fake_open(pool, &script, device, err);
 }
 
-/* Backends of the host: what is printed must not depend on whether the build has CUDA. */
+/* Our own backends of the host: what is printed must not depend on what the build has found. */
 static size_t take_host_backends(const struct fib_backend **backends)
 {
     size_t count = 0;
     for (size_t b = 0; b < fib_backend_count; b++)
         if (fib_backends[b]->impl_count > 0 &&
-            fib_backends[b]->impls[0].device_kind == FIB_DEVICE_CPU)
+            strcmp(fib_backends[b]->impls[0].label, "cpu") == 0)
             backends[count++] = fib_backends[b];
     return count;
 }
