@@ -158,7 +158,8 @@ static bool is_default_of_ours(const struct fib_option *option, const struct fib
 
 static bool shapes_result(const struct fib_case *kase, const struct fib_option *option)
 {
-    static const char shared[] = "random_seed cache init power_mode enable_pdl no_cuda_graph";
+    static const char shared[] =
+        "random_seed cache init power_mode enable_pdl no_cuda_graph variant";
     if (option->scope == FIB_SCOPE_ROUTINE)
         return fib_case_uses(kase, option);
     return fib_words_contain(shared, option->name);

@@ -156,34 +156,54 @@ static bool choose_short(const struct fib_norm_args *args, int unit_count,
                          struct fib_norm_plan *plan)
 {
     const int64_t vecs = args->cols / vector_elements(args);
-    const int64_t threads = args->rows * vecs; /* with one vector for each */
-    const bool many = threads >= (int64_t)unit_count * 2048;
     if (vecs <= LANES)
-        return try_name(args, many ? "warp_v1u4" : "warp_v1", 0, 0, plan);
-    return try_name(args, many ? "warp_v2u2" : "warp_v2", 0, 0, plan);
+        return try_name(args, "warp_v1", 0, 0, plan);
+    if (args->rows <= 8 * (int64_t)unit_count && try_name(args, "block_v1", 0, 0, plan))
+        return true;
+    return try_name(args, "warp_v2", 0, 0, plan);
 }
 
-/* Rows in the registers of one block. Few rows: the shortest chain of latencies, so many threads
- * with one vector each. Many rows: bytes in flight, so many vectors for each register that is not
- * data. */
+/* At most a row for each multiprocessor: the shortest chain of latencies. */
+static bool choose_few(const struct fib_norm_args *args, struct fib_norm_plan *plan)
+{
+    const int64_t vecs = args->cols / vector_elements(args);
+    if (vecs >= 512 && !args->layer && try_name(args, "block_v2early", 0, 0, plan))
+        return true;
+    return try_name(args, "block_v1", 0, 0, plan) || try_name(args, "block_v2early", 0, 0, plan);
+}
+
+/* Rows that fill the device several times: bytes in flight. Weights loaded with the row pay while
+ * registers allow, which depends on the form; each border stands where two variants crossed on an
+ * H200 (docs/kernels/norm.md). */
+static const char *choose_many(const struct fib_norm_args *args)
+{
+    const int64_t vecs = args->cols / vector_elements(args);
+    const bool fp8 = args->out_type == FIB_NORM_E4M3 || args->out_type == FIB_NORM_E5M2;
+    const bool plain = !args->adds && !args->layer;
+    if (vecs <= 256)
+        return plain && vecs > 192 ? "block_v2early" : "block_v2";
+    if (vecs > 2048)
+        return "block_v8";
+    if (args->layer)
+        return vecs > 512 ? "block_v4early" : "block_v4";
+    if (args->adds)
+        return vecs <= 1024 && (fp8 ? vecs >= 512 : vecs > 512) ? "block_v2early" : "block_v4";
+    return vecs <= 1024 ? "block_v4early" : "block_v4";
+}
+
+/* Rows in the registers of one block. */
 static bool choose_block(const struct fib_norm_args *args, int unit_count,
                          struct fib_norm_plan *plan)
 {
     const int64_t vecs = args->cols / vector_elements(args);
     const bool few = args->rows <= unit_count, some = args->rows <= 4 * (int64_t)unit_count;
-    if (few && try_name(args, "block_v1", 0, 0, plan))
-        return true;
-    if (few && try_name(args, "block_v2early", 0, 0, plan))
+    if (few && choose_few(args, plan))
         return true;
     if (some && try_name(args, vecs <= 1024 ? "block_v2early" : "block_v4early", 0, 0, plan))
         return true;
     if (vecs <= 128 && try_name(args, "warp_v4", 0, 0, plan))
         return true;
-    if (vecs <= 256 && try_name(args, "block_v2", 0, 0, plan))
-        return true;
-    if (vecs > 2048 && try_name(args, "block_v8", 0, 0, plan))
-        return true;
-    return try_name(args, "block_v4", 0, 0, plan);
+    return try_name(args, choose_many(args), 0, 0, plan) || try_name(args, "block_v4", 0, 0, plan);
 }
 
 static bool choose_cluster(const struct fib_norm_args *args, int unit_count,
@@ -192,7 +212,7 @@ static bool choose_cluster(const struct fib_norm_args *args, int unit_count,
     const int64_t vecs = args->cols / vector_elements(args);
     /* Spread few rows over all multiprocessors as far as clusters go. */
     const int64_t spread = pow2_at_least(ceil_div(unit_count, args->rows) + 1) / 2;
-    const int64_t small = clamp(pow2_at_least(ceil_div(vecs, 512)), 2, MOST_BLOCKS);
+    const int64_t small = clamp(pow2_at_least(ceil_div(vecs, 256)), 2, MOST_BLOCKS);
     if (spread >= small && try_name(args, "cluster_v1", 0, small, plan))
         return true;
     const int64_t needed = clamp(pow2_at_least(ceil_div(vecs, 2048)), 2, MOST_BLOCKS);
@@ -209,7 +229,7 @@ void fib_norm_choose(const struct fib_norm_args *args, int unit_count, struct fi
         return;
     }
     const int64_t vecs = args->cols / vector_elements(args);
-    const bool few_long = vecs > 2048 && args->rows * 4 <= unit_count;
+    const bool few_long = vecs > 1024 && args->rows * 8 <= unit_count;
     if (vecs <= 2 * LANES && choose_short(args, unit_count, plan))
         return;
     if (!few_long && choose_block(args, unit_count, plan))
