@@ -132,6 +132,20 @@ static void add_words(const struct fib_registry *registry, struct fib_candidates
     }
 }
 
+/* The device's default label, or where nothing of the routine has it the routine's own default. */
+static const char *fallback_label(const struct fib_registry *registry,
+                                  const struct fib_routine *routine,
+                                  const struct fib_device *device)
+{
+    const char *const usual = device->facts.default_backend;
+    if (fib_registry_impl(registry, routine->name, usual, device->facts.kind))
+        return usual;
+    return fib_registry_impl(registry, routine->name, routine->default_backends,
+                             device->facts.kind)
+               ? routine->default_backends
+               : usual;
+}
+
 static size_t count_runnable(const struct fib_candidates *list)
 {
     size_t count = 0;
@@ -163,9 +177,10 @@ void fib_candidates_pick(const struct fib_registry *registry, const struct fib_c
     for (size_t i = 0; i < candidates->count; i++)
         resolve(registry, &candidates->items[i], kase, problem, device);
     candidates->runnable_count = count_runnable(candidates);
+    const char *const fallback = fallback_label(registry, kase->routine, device);
     if (candidates->runnable_count == 0 && problem && !(also && strcmp(also, "none") == 0) &&
-        !contains(candidates, device->facts.default_backend)) {
-        struct fib_candidate *const item = add(candidates, device->facts.default_backend);
+        !contains(candidates, fallback)) {
+        struct fib_candidate *const item = add(candidates, fallback);
         resolve(registry, item, kase, problem, device);
         candidates->runnable_count = count_runnable(candidates);
     }

@@ -334,11 +334,9 @@ static enum fib_timer choose_timer(const struct fib_session *s)
     const struct fib_settings *const settings = &s->kase->settings;
     const bool cuda = s->runner->device->facts.kind == FIB_DEVICE_CUDA;
     const char *name = settings->timer;
-    if (!name && cuda && settings->use_cuda_events)
-        name = "events";
-    else if (!name && cuda && settings->use_cupti)
+    if (!name && cuda && settings->use_cupti && !settings->use_cuda_events)
         name = "cupti";
-    else if (!name && cuda && settings->no_cuda_graph)
+    else if (!name && cuda && (settings->use_cuda_events || settings->no_cuda_graph))
         name = "events";
     for (int t = FIB_TIMER_GRAPH; name && t <= FIB_TIMER_WALL; t++)
         if (strcmp(name, fib_timer_name((enum fib_timer)t)) == 0)

@@ -5,7 +5,7 @@ window of fib-bench: N calls in one CUDA graph over copies of the tensors that t
 times the L2, or, where that would be too many copies, every copy once per replay with the L2
 filled with other lines before it, outside the timed interval.
 
-Usage: peer_norm.py FIB_BENCH LIST [--passes 5] [--out FILE] [--match REGEX]
+Usage: peer_norm.py FIB_BENCH LIST [--passes 5] [--out FILE] [--match REGEX] [--flags "..."]
 One pass times the whole list with fib-bench, then with every library; medians of the passes are
 compared. Output: one JSON object a line and routine, and a table on stdout.
 """
@@ -24,6 +24,9 @@ import torch
 import torch.nn.functional as F
 
 EPS = 1e-6
+# Every shape is compiled for itself: with the usual limit the ninth would run uncompiled.
+torch._dynamo.config.recompile_limit = 100000
+torch._dynamo.config.accumulated_recompile_limit = 100000
 COLD_BYTES = 3 * torch.cuda.get_device_properties(0).L2_cache_size
 MOST_COPIES = 1024
 WINDOWS = 12
@@ -146,13 +149,13 @@ def capture(libraries, routine, rows, cols):
     return timed
 
 
-def fib_pass(program, lines, folder, number):
+def fib_pass(program, lines, folder, number, flags):
     path = os.path.join(folder, "lines.txt")
     out = os.path.join(folder, f"pass{number}.csv")
     with open(path, "w") as file:
         file.write("\n".join(lines) + "\n")
     subprocess.run([program, "--testlist", path, "--output_path", out, "--backends", "cuda",
-                    "--quiet"], check=False, stdout=subprocess.DEVNULL)
+                    "--quiet", *flags], check=False, stdout=subprocess.DEVNULL)
     medians = {}
     for text in open(out.replace(".csv", ".jsonl")):
         record = json.loads(text)
@@ -170,6 +173,7 @@ def main():
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--out")
     parser.add_argument("--match", default=".")
+    parser.add_argument("--flags", default="", help="more flags for fib-bench, as one word")
     options = parser.parse_args()
     libraries = {"flashinfer": optional("flashinfer"), "quack": optional("quack.rmsnorm")}
     lines = [line.strip() for line in open(options.list)
@@ -181,7 +185,8 @@ def main():
     seen = {shape: {} for shape in shapes}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.passes):
-            for shape, us in fib_pass(options.program, lines, folder, number).items():
+            for shape, us in fib_pass(options.program, lines, folder, number,
+                                      shlex.split(options.flags)).items():
                 seen[shape].setdefault("fib-bench", []).append(us)
             for shape in shapes:
                 for name, one in timed[shape].items():
