@@ -48,6 +48,7 @@ class Timed:
     def __init__(self, calls, flush):
         self.flush = flush
         self.count = len(calls)
+        self.calls = calls  # they own the tensors that the graph reads
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -86,35 +87,35 @@ class Timed:
 def rms_calls(libraries, rows, cols, copies):
     x = torch.randn(copies, rows, cols, device="cuda", dtype=torch.bfloat16)
     y = torch.empty_like(x)
-    w = torch.randn(cols, device="cuda", dtype=torch.bfloat16)
+    w = torch.randn(copies, cols, device="cuda", dtype=torch.bfloat16)  # cold like the rest
     made = {}
     fi, quack = libraries["flashinfer"], libraries["quack"]
     if fi:
-        made["flashinfer"] = [lambda i=i: fi.rmsnorm(x[i], w, EPS, out=y[i]) for i in range(copies)]
-    compiled = torch.compile(lambda t: F.rms_norm(t, (cols,), w, EPS), dynamic=False)
-    made["torch.compile"] = [lambda i=i: compiled(x[i]) for i in range(copies)]
+        made["flashinfer"] = [lambda i=i: fi.rmsnorm(x[i], w[i], EPS, out=y[i]) for i in range(copies)]
+    compiled = torch.compile(lambda t, v: F.rms_norm(t, (cols,), v, EPS), dynamic=False)
+    made["torch.compile"] = [lambda i=i: compiled(x[i], w[i]) for i in range(copies)]
     if quack:
-        made["quack"] = [lambda i=i: quack.rmsnorm_fwd(x[i], w, eps=EPS) for i in range(copies)]
+        made["quack"] = [lambda i=i: quack.rmsnorm_fwd(x[i], w[i], eps=EPS) for i in range(copies)]
     return made
 
 
 def add_calls(libraries, rows, cols, copies):
     x = torch.randn(copies, rows, cols, device="cuda", dtype=torch.bfloat16)
     r = torch.randn_like(x)
-    w = torch.randn(cols, device="cuda", dtype=torch.bfloat16)
+    w = torch.randn(copies, cols, device="cuda", dtype=torch.bfloat16)  # cold like the rest
     made = {}
     fi, quack = libraries["flashinfer"], libraries["quack"]
 
-    def fused(a, b):
+    def fused(a, b, v):
         s = a + b
-        return F.rms_norm(s, (cols,), w, EPS), s
+        return F.rms_norm(s, (cols,), v, EPS), s
     compiled = torch.compile(fused, dynamic=False)
-    made["torch.compile"] = [lambda i=i: compiled(x[i], r[i]) for i in range(copies)]
+    made["torch.compile"] = [lambda i=i: compiled(x[i], r[i], w[i]) for i in range(copies)]
     if quack:
-        made["quack"] = [lambda i=i: quack.rmsnorm_fwd(x[i], w, residual=r[i], eps=EPS)
+        made["quack"] = [lambda i=i: quack.rmsnorm_fwd(x[i], w[i], residual=r[i], eps=EPS)
                          for i in range(copies)]
     if fi:  # last: it works in place
-        made["flashinfer"] = [lambda i=i: fi.fused_add_rmsnorm(x[i], r[i], w, EPS)
+        made["flashinfer"] = [lambda i=i: fi.fused_add_rmsnorm(x[i], r[i], w[i], EPS)
                               for i in range(copies)]
     return made
 
@@ -135,7 +136,7 @@ def shape_of(line):
 
 def capture(libraries, routine, rows, cols):
     maker, tensors = MAKERS[routine]
-    footprint = tensors * rows * cols * 2
+    footprint = (tensors * rows + 1) * cols * 2
     wanted = max(2, math.ceil(COLD_BYTES / footprint) + 1)
     copies = min(wanted, MOST_COPIES)
     timed = {}
