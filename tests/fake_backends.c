@@ -1,6 +1,7 @@
 /* Each label wraps the cpu implementation and breaks one promise. */
 #include "tests/fake_backends.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,7 +266,7 @@ const struct fib_backend fib_backend_fake = FIB_BACKEND("fake", impls);
     {                                                                                              \
         .name = (name_), .meaning = "a test's backend"                                             \
     }
-const struct fib_label fake_labels[] = {
+static const struct fib_label fake_labels[] = {
     LABEL("fake-good"),      LABEL("fake-slow"),       LABEL("fake-wrong"),
     LABEL("fake-zeros"),     LABEL("fake-unwritten"),  LABEL("fake-guard"),
     LABEL("fake-input"),     LABEL("fake-later"),      LABEL("fake-stale"),
@@ -277,4 +278,20 @@ const struct fib_label fake_labels[] = {
     LABEL("fake-spin"),      LABEL("fake-hog"),        LABEL("fake-noise"),
     LABEL("fake-lose"),      LABEL("fake-early-lose"),
 };
-const size_t fake_label_count = sizeof(fake_labels) / sizeof(fake_labels[0]);
+
+void fake_registry_init(struct fake_registry *fakes, const struct fib_registry *base)
+{
+    const size_t fake_label_count = sizeof(fake_labels) / sizeof(fake_labels[0]);
+    const size_t backend_count = base->backend_count, label_count = base->label_count;
+    assert(backend_count < sizeof(fakes->backends) / sizeof(fakes->backends[0]));
+    assert(label_count + fake_label_count <= sizeof(fakes->labels) / sizeof(fakes->labels[0]));
+    memcpy(fakes->backends, base->backends, backend_count * sizeof(fakes->backends[0]));
+    fakes->backends[backend_count] = &fib_backend_fake;
+    memcpy(fakes->labels, base->labels, label_count * sizeof(fakes->labels[0]));
+    memcpy(fakes->labels + label_count, fake_labels, sizeof(fake_labels));
+    fakes->registry = *base;
+    fakes->registry.backends = fakes->backends;
+    fakes->registry.backend_count = backend_count + 1;
+    fakes->registry.labels = fakes->labels;
+    fakes->registry.label_count = label_count + fake_label_count;
+}

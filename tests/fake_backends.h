@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "core/backend.h"
+#include "core/registry.h"
 
 /* Labels (routines rmsnorm, fused_add_rmsnorm, rmsnorm_quant, mm_bf16):
  *   fake-good       right, 1.0 ms a call on the fake clock
@@ -29,7 +29,13 @@
  *   fake-sleep   fake-spin (late)    fake-hog (early)   fake-noise
  *   fake-lose (late), fake-early-lose */
 extern const struct fib_backend fib_backend_fake;
-extern const struct fib_label fake_labels[];
-extern const size_t fake_label_count;
+
+/* A registry with the fakes behind its own rows; refers to itself, so it is not copied. */
+struct fake_registry {
+    struct fib_registry registry;
+    const struct fib_backend *backends[64];
+    struct fib_label labels[160];
+};
+void fake_registry_init(struct fake_registry *fakes, const struct fib_registry *base);
 
 #endif

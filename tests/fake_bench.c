@@ -7,8 +7,8 @@
 #include "backends/backends.h"
 #include "core/app.h"
 #include "core/memory.h"
-#include "routines/routines.h"
 #include "tests/fake_backends.h"
+#include "tests/program.h"
 
 static enum fib_status open_device(const struct fib_app *app, struct fib_pool *pool,
                                    struct fib_device **device, struct fib_error *err)
@@ -29,38 +29,23 @@ static size_t take_host_backends(const struct fib_backend **backends)
 {
     size_t count = 0;
     for (size_t b = 0; b < fib_backend_count; b++)
-        if (fib_backends[b]->impl_count > 0 &&
-            strcmp(fib_backends[b]->impls[0].label, "cpu") == 0)
+        if (fib_backends[b]->impl_count > 0 && strcmp(fib_backends[b]->impls[0].label, "cpu") == 0)
             backends[count++] = fib_backends[b];
     return count;
 }
 
 int main(int argc, char **argv)
 {
+    struct fib_registry program = program_registry();
     struct fib_arena *arena = fib_arena_create();
     const struct fib_backend **const backends =
-        fib_arena_array(arena, fib_backend_count + 1, sizeof(backends[0]));
-    struct fib_label *const labels =
-        fib_arena_array(arena, fib_label_count + fake_label_count, sizeof(labels[0]));
-    const size_t backend_count = take_host_backends(backends);
-    backends[backend_count] = &fib_backend_fake;
-    memcpy(labels, fib_labels, fib_label_count * sizeof(labels[0]));
-    memcpy(labels + fib_label_count, fake_labels, fake_label_count * sizeof(labels[0]));
-    const struct fib_registry registry = {
-        .families = fib_families,
-        .family_count = fib_family_count,
-        .backends = backends,
-        .backend_count = backend_count + 1,
-        .labels = labels,
-        .label_count = fib_label_count + fake_label_count,
-        .models = fib_models,
-        .model_count = fib_model_count,
-        .program = "fib-bench",
-        .version = "0.0.0",
-        .build_id = "test",
-    };
+        fib_arena_array(arena, program.backend_count, sizeof(backends[0]));
+    program.backend_count = take_host_backends(backends);
+    program.backends = backends;
+    struct fake_registry fakes;
+    fake_registry_init(&fakes, &program);
     const struct fib_app app = {
-        .registry = &registry, .open_device = open_device, .out = stdout, .err = stderr};
+        .registry = &fakes.registry, .open_device = open_device, .out = stdout, .err = stderr};
     const int status = fib_app_main(&app, argc, (const char *const *)argv);
     fib_arena_free(&arena);
     return status;

@@ -1,6 +1,7 @@
 /* The float32 host norms against the oracle over a grid, and proof that wrong results fail. */
 #include "tests/support.h"
 #include "tests/host_run.h"
+#include "tests/norm_extremes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -161,34 +162,13 @@ static void test_resolved_names(void **state)
     close_bench(&b);
 }
 
-/* Row 0 large, row 1 tiny, row 2 zeros, row 3 one huge element among small ones, row 4 large with a
- * tiny spread, row 5 constant (but not so large that eps is lost: then the result would be the
- * weight itself, often a tie between two codes). */
-static double extreme(int64_t row, int64_t col)
-{
-    switch (row) {
-    case 0:
-        return col % 2 ? 3e4 : -2.5e4;
-    case 1:
-        return col % 3 ? 1e-6 : -3e-6;
-    case 2:
-        return 0.0;
-    case 3:
-        return col == 5 ? 6e4 : 1e-3;
-    case 4:
-        return col == 5 ? 30208 : 30080;
-    default:
-        return 0.01;
-    }
-}
-
 static void put_extremes(struct bench *b, const char *name)
 {
     const struct fib_tensor *const tensor = tensor_of(b, name);
     for (int64_t r = 0; r < 6; r++)
         for (int64_t c = 0; c < 1000; c++)
             fib_dtype_store(tensor->dtype, host_run_data(b->run, name), (size_t)(r * 1000 + c),
-                            extreme(r, c));
+                            norm_extreme(r, c));
 }
 
 static void test_extreme_values(void **state)

@@ -1,14 +1,13 @@
 /* What the cublas adapter tells the library, and how its refusals and errors reach the row. The
  * library is a fake that is found through --lib_path. */
 #include "tests/support.h"
+#include "tests/fake_library.h"
 #include "tests/fake_cublas.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/backend.h"
-#include "core/library.h"
 #include "core/routine.h"
 #include "routines/gemm.h"
 
@@ -24,21 +23,10 @@ struct bench {
     struct fib_prepared *prepared[2];
 };
 
-static const char *fake_folder(void)
-{
-    const char *const folder = getenv("FIB_FAKE_LIBS");
-    return folder ? folder : ".";
-}
-
 static struct fake_cublas *reset_fake(void)
 {
-    const char *const names[] = {"libcublas.so.13", NULL};
-    const struct fib_library_spec spec = {.title = "fake", .names = names, .folder = fake_folder()};
-    struct fib_error err = {0};
     fake_cublas_state_fn *state = NULL;
-    void *const handle = fib_library_open(&spec, &err);
-    if (!handle || !fib_library_entry(handle, FAKE_CUBLAS_STATE, &state, sizeof(state)))
-        fail_msg("no fake library in %s: %s", fake_folder(), err.text);
+    open_fake_library("libcublas.so.13", FAKE_CUBLAS_STATE, &state, sizeof(state));
     struct fake_cublas *fake = state();
     *fake = (struct fake_cublas){.major = 13};
     return fake;
@@ -49,7 +37,7 @@ static void open_bench(struct bench *b, const char *flags)
     struct fib_error err = {0};
     char line[512];
     memset(b, 0, sizeof(*b));
-    snprintf(line, sizeof(line), "--routine %s --lib_path '%s'", flags, fake_folder());
+    snprintf(line, sizeof(line), "--routine %s --lib_path '%s'", flags, fake_library_folder());
     b->fake = reset_fake();
     b->plan = test_plan(line);
     b->kase = b->plan->items[0].kase;

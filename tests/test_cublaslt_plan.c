@@ -1,16 +1,15 @@
 /* What the cublaslt adapter tells the library: descriptors, layouts, limits of the search, errors,
  * and the choice under --autotune. The library is a fake that is found through --lib_path. */
 #include "tests/support.h"
+#include "tests/fake_library.h"
 #include "tests/fake_cublaslt.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/cublaslt_lib.h"
 #include "backends/cublaslt_plan.h"
 #include "core/backend.h"
-#include "core/library.h"
 #include "core/routine.h"
 
 enum { WORKSPACE_BYTES = 64 << 20 };
@@ -26,22 +25,11 @@ struct bench {
     double call_ms[8]; /* time of each algorithm, for on_matmul */
 };
 
-static const char *fake_folder(void)
-{
-    const char *const folder = getenv("FIB_FAKE_LIBS");
-    return folder ? folder : ".";
-}
-
 /* Resets the fake to a working library that offers 3 candidates. */
 static struct fake_cublaslt *reset_fake(void)
 {
-    const char *const names[] = {"libcublasLt.so.13", NULL};
-    const struct fib_library_spec spec = {.title = "fake", .names = names, .folder = fake_folder()};
-    struct fib_error err = {0};
     fake_cublaslt_state_fn *state = NULL;
-    void *const handle = fib_library_open(&spec, &err);
-    if (!handle || !fib_library_entry(handle, FAKE_CUBLASLT_STATE, &state, sizeof(state)))
-        fail_msg("no fake library in %s: %s", fake_folder(), err.text);
+    open_fake_library("libcublasLt.so.13", FAKE_CUBLASLT_STATE, &state, sizeof(state));
     struct fake_cublaslt *fake = state();
     *fake = (struct fake_cublaslt){.version = 130100, .offered = 3};
     return fake;
@@ -52,7 +40,7 @@ static void open_bench(struct bench *b, const char *flags)
     struct fib_error err = {0};
     char line[512];
     memset(b, 0, sizeof(*b));
-    snprintf(line, sizeof(line), "--routine %s --lib_path '%s'", flags, fake_folder());
+    snprintf(line, sizeof(line), "--routine %s --lib_path '%s'", flags, fake_library_folder());
     b->fake = reset_fake();
     b->plan = test_plan(line);
     b->kase = b->plan->items[0].kase;
@@ -60,7 +48,7 @@ static void open_bench(struct bench *b, const char *flags)
     b->kase->routine->describe(b->kase, &b->problem);
     assert_int_equal(fib_device_fake_open(NULL, &(struct fib_fake_script){0}, &b->device, &err),
                      FIB_OK);
-    if (fib_cublaslt_open(&b->lib, fake_folder(), &err) != FIB_OK)
+    if (fib_cublaslt_open(&b->lib, fake_library_folder(), &err) != FIB_OK)
         fail_msg("%s", err.text);
 }
 
@@ -365,7 +353,7 @@ static void test_versions(void **unused)
     assert_string_equal(fib_cublaslt_version_refusal(140000, buffer, sizeof(buffer)),
                         "cuBLASLt 14.0.0 was found; versions 12 and 13 can be used");
     reset_fake()->version = 111103;
-    assert_int_equal(fib_cublaslt_open(&lib, fake_folder(), &err), FIB_ERR_UNSUPPORTED);
+    assert_int_equal(fib_cublaslt_open(&lib, fake_library_folder(), &err), FIB_ERR_UNSUPPORTED);
     assert_string_equal(err.text, "cuBLASLt 11.11.3 was found; versions 12 and 13 can be used");
     assert_null(lib.handle);
 }

@@ -1,14 +1,13 @@
 /* The paths for devices whose memory the host cannot see, with a device that only pretends: every
  * verdict must be the one of a device in host memory. */
 #include "tests/support.h"
+#include "tests/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/backends.h"
 #include "core/judge.h"
-#include "core/memory.h"
 #include "core/option.h"
 #include "core/result.h"
 #include "core/runner.h"
@@ -111,9 +110,7 @@ static struct fib_device *open_device(bool remote)
 /* ---- whole cases ---- */
 
 struct bench {
-    struct fib_registry registry;
-    const struct fib_backend *backends[64];
-    struct fib_label labels[160];
+    struct fake_registry fakes;
     struct fib_text verdicts; /* what does not depend on the device, a line a record */
 };
 
@@ -135,34 +132,21 @@ static enum fib_status emit(void *context, struct fib_json *record, struct fib_e
 static void open_bench(struct bench *b)
 {
     memset(b, 0, sizeof(*b));
-    b->registry = *test_registry();
-    memcpy(b->backends, fib_backends, fib_backend_count * sizeof(b->backends[0]));
-    b->backends[fib_backend_count] = &fib_backend_fake;
-    memcpy(b->labels, fib_labels, fib_label_count * sizeof(b->labels[0]));
-    memcpy(b->labels + fib_label_count, fake_labels, fake_label_count * sizeof(b->labels[0]));
-    b->registry.backends = b->backends;
-    b->registry.backend_count = fib_backend_count + 1;
-    b->registry.labels = b->labels;
-    b->registry.label_count = fib_label_count + fake_label_count;
+    fake_registry_init(&b->fakes, test_registry());
 }
 
 static void run_line(struct bench *b, bool remote, const char *line)
 {
     struct fib_device *device = open_device(remote);
-    struct fib_arena *arena = fib_arena_create();
     struct fib_plan *plan = NULL;
     struct fib_error err = {0};
-    const char *const *words = NULL;
-    size_t count = 0;
     const struct fib_runner runner = {
-        .registry = &b->registry, .device = device, .emit = emit, .context = b};
-    assert_int_equal(fib_split_words(line, strlen(line), arena, &words, &count, &err), FIB_OK);
-    if (fib_plan_parse(&b->registry, count, words, &plan, &err) != FIB_OK)
+        .registry = &b->fakes.registry, .device = device, .emit = emit, .context = b};
+    if (program_parse(&b->fakes.registry, line, &plan, &err) != FIB_OK)
         fail_msg("%s: %s", line, err.text);
     for (size_t i = 0; i < plan->count; i++)
         assert_int_equal(fib_runner_case(&runner, plan->items[i].kase, (int64_t)i, &err), FIB_OK);
     fib_plan_free(&plan);
-    fib_arena_free(&arena);
     fib_device_close(&device);
 }
 

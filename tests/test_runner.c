@@ -1,27 +1,23 @@
 /* The loop with the fake device and test-only backends: every fault gets its status, every
  * invariant of docs/architecture.md that lives in the runner. */
 #include "tests/support.h"
+#include "tests/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/backends.h"
 #include "core/json.h"
-#include "core/memory.h"
 #include "core/result.h"
 #include "core/runner.h"
 #include "core/text.h"
-#include "routines/routines.h"
 #include "tests/fake_backends.h"
 
 enum { MAX_RECORDS = 64 };
 
 /* The program's tables plus the test's backend and labels. */
 struct bench {
-    struct fib_registry registry;
-    const struct fib_backend *backends[64];
-    struct fib_label labels[128];
+    struct fake_registry fakes;
     struct fib_device *device;
     struct fib_json *records[MAX_RECORDS];
     size_t record_count;
@@ -50,15 +46,7 @@ static void open_bench(struct bench *b)
     const struct fib_fake_script script = {.call_ms = call_ms, .call_count = 1, .utc_s = 1000};
     struct fib_error err = {0};
     memset(b, 0, sizeof(*b));
-    b->registry = *test_registry();
-    memcpy(b->backends, fib_backends, fib_backend_count * sizeof(b->backends[0]));
-    b->backends[fib_backend_count] = &fib_backend_fake;
-    memcpy(b->labels, fib_labels, fib_label_count * sizeof(b->labels[0]));
-    memcpy(b->labels + fib_label_count, fake_labels, fake_label_count * sizeof(b->labels[0]));
-    b->registry.backends = b->backends;
-    b->registry.backend_count = fib_backend_count + 1;
-    b->registry.labels = b->labels;
-    b->registry.label_count = fib_label_count + fake_label_count;
+    fake_registry_init(&b->fakes, test_registry());
     assert_int_equal(fib_device_fake_open(NULL, &script, &b->device, &err), FIB_OK);
 }
 
@@ -80,20 +68,18 @@ static void close_bench(struct bench *b)
 /* Runs every case of one command line. */
 static void run_line(struct bench *b, const char *line)
 {
-    struct fib_arena *arena = fib_arena_create();
     struct fib_plan *plan = NULL;
     struct fib_error err = {0};
-    const char *const *words = NULL;
-    size_t count = 0;
-    const struct fib_runner runner = {
-        .registry = &b->registry, .device = b->device, .emit = emit, .say = say, .context = b};
-    assert_int_equal(fib_split_words(line, strlen(line), arena, &words, &count, &err), FIB_OK);
-    if (fib_plan_parse(&b->registry, count, words, &plan, &err) != FIB_OK)
+    const struct fib_runner runner = {.registry = &b->fakes.registry,
+                                      .device = b->device,
+                                      .emit = emit,
+                                      .say = say,
+                                      .context = b};
+    if (program_parse(&b->fakes.registry, line, &plan, &err) != FIB_OK)
         fail_msg("%s: %s", line, err.text);
     for (size_t i = 0; i < plan->count; i++)
         assert_int_equal(fib_runner_case(&runner, plan->items[i].kase, (int64_t)i, &err), FIB_OK);
     fib_plan_free(&plan);
-    fib_arena_free(&arena);
 }
 
 static const struct fib_json *record_of(const struct bench *b, const char *backend)

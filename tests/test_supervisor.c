@@ -1,6 +1,7 @@
 /* Worker processes: the same records as without them, one row for a worker that does not come back,
  * and what happens when no worker can be had. */
 #include "tests/support.h"
+#include "tests/program.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,20 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backends/backends.h"
 #include "core/blame.h"
-#include "core/memory.h"
 #include "core/supervisor.h"
 #include "core/text.h"
-#include "routines/routines.h"
 #include "tests/fake_backends.h"
 
 enum { MAX_RECORDS = 64 };
 
 struct bench {
-    struct fib_registry registry;
-    const struct fib_backend *backends[64];
-    struct fib_label labels[128];
+    struct fake_registry fakes;
     struct fib_app app;
     pid_t test;
     struct fib_plan *plan;
@@ -101,7 +97,7 @@ static void say(void *context, const char *line)
 
 static struct fib_runner runner_of(struct bench *b, struct fib_device *device)
 {
-    return (struct fib_runner){.registry = &b->registry,
+    return (struct fib_runner){.registry = &b->fakes.registry,
                                .device = device,
                                .emit = emit,
                                .end_group = end_group,
@@ -112,31 +108,18 @@ static struct fib_runner runner_of(struct bench *b, struct fib_device *device)
 
 static void open_bench(struct bench *b, const char *line)
 {
-    struct fib_arena *arena = fib_arena_create();
-    const char *const *words = NULL;
-    size_t count = 0;
     struct fib_error err = {0};
     memset(b, 0, sizeof(*b));
-    b->registry = *test_registry();
-    memcpy(b->backends, fib_backends, fib_backend_count * sizeof(b->backends[0]));
-    b->backends[fib_backend_count] = &fib_backend_fake;
-    memcpy(b->labels, fib_labels, fib_label_count * sizeof(b->labels[0]));
-    memcpy(b->labels + fib_label_count, fake_labels, fake_label_count * sizeof(b->labels[0]));
-    b->registry.backends = b->backends;
-    b->registry.backend_count = fib_backend_count + 1;
-    b->registry.labels = b->labels;
-    b->registry.label_count = fib_label_count + fake_label_count;
+    fake_registry_init(&b->fakes, test_registry());
     b->test = getpid();
-    b->app = (struct fib_app){.registry = &b->registry,
+    b->app = (struct fib_app){.registry = &b->fakes.registry,
                               .open_device = open_fake,
                               .open_context = &b->test,
                               .out = stdout,
                               .err = stderr};
-    assert_int_equal(fib_split_words(line, strlen(line), arena, &words, &count, &err), FIB_OK);
-    if (fib_plan_parse(&b->registry, count, words, &b->plan, &err) != FIB_OK)
+    if (program_parse(&b->fakes.registry, line, &b->plan, &err) != FIB_OK)
         fail_msg("%s", err.text);
     b->interrupt = fib_interrupt_create(false);
-    fib_arena_free(&arena);
 }
 
 static void drop_records(struct bench *b)

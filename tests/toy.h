@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "tests/program.h"
 
 struct toy_params {
     int64_t rows, cols, depth;
@@ -124,14 +125,7 @@ static inline const struct fib_registry *toy_registry(void)
 static inline enum fib_status toy_parse(const char *line, struct fib_plan **plan,
                                         struct fib_error *err)
 {
-    struct fib_arena *arena = fib_arena_create();
-    const char *const *words = NULL;
-    size_t count = 0;
-    enum fib_status st = fib_split_words(line, strlen(line), arena, &words, &count, err);
-    if (st == FIB_OK)
-        st = fib_plan_parse(toy_registry(), count, words, plan, err);
-    fib_arena_free(&arena);
-    return st;
+    return program_parse(toy_registry(), line, plan, err);
 }
 
 static inline struct fib_plan *toy_plan(const char *line)

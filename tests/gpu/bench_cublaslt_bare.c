@@ -14,7 +14,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/backends.h"
 #include "backends/cublaslt_lib.h"
 #include "core/memory.h"
 #include "core/plan.h"
@@ -22,7 +21,7 @@
 #include "core/registry.h"
 #include "core/stats.h"
 #include "gpu/device_cuda.h"
-#include "routines/routines.h"
+#include "tests/program.h"
 
 enum { MAX_SLOTS = 256, MAX_CALLS = 1024, MAX_WINDOWS = 1000, OFFERED = 32 };
 enum { A, B, OUT, TENSORS };
@@ -90,21 +89,6 @@ static void need_ok(enum fib_status status, const struct fib_error *err)
 }
 
 /* ---- ring ---- */
-
-static struct fib_registry registry_of_program(void)
-{
-    return (struct fib_registry){.families = fib_families,
-                                 .family_count = fib_family_count,
-                                 .backends = fib_backends,
-                                 .backend_count = fib_backend_count,
-                                 .labels = fib_labels,
-                                 .label_count = fib_label_count,
-                                 .models = fib_models,
-                                 .model_count = fib_model_count,
-                                 .program = "bench_cublaslt_bare",
-                                 .version = "0",
-                                 .build_id = "bench"};
-}
 
 static void plan_case(struct ring *ring, const struct fib_registry *registry,
                       const struct shape *shape, const char *lib_path)
@@ -404,7 +388,7 @@ int main(int argc, char **argv)
     struct bare bare = {0};
     struct adapter adapter = {0};
     struct fib_error err = {0};
-    const struct fib_registry registry = registry_of_program();
+    const struct fib_registry registry = program_registry();
     const char *const lib_path = take_lib_path(&argc, argv);
     const struct shape shape = {number(argc, argv, 1, 8192, 1 << 20),
                                 number(argc, argv, 2, 8192, 1 << 20),

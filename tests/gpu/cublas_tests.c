@@ -2,14 +2,13 @@
  * capture into graphs, and the search with a clock. */
 #include "tests/gpu/gpu_tests.h"
 
-#include "backends/backends.h"
 #include "backends/cublaslt_lib.h"
 #include "backends/cublaslt_plan.h"
 #include "core/judge.h"
 #include "core/memory.h"
 #include "core/plan.h"
 #include "core/tensors.h"
-#include "routines/routines.h"
+#include "tests/program.h"
 
 enum { SLOTS = 2 };
 /* Oracle work of one check: at least 16 rows, on 16 cores well below a second. */
@@ -28,32 +27,11 @@ struct bench {
     char resolved[96];
 };
 
-static struct fib_registry whole_registry(void)
-{
-    return (struct fib_registry){.families = fib_families,
-                                 .family_count = fib_family_count,
-                                 .backends = fib_backends,
-                                 .backend_count = fib_backend_count,
-                                 .labels = fib_labels,
-                                 .label_count = fib_label_count,
-                                 .models = fib_models,
-                                 .model_count = fib_model_count,
-                                 .program = "gpu-tests",
-                                 .version = "0",
-                                 .build_id = "test"};
-}
-
 static enum fib_status parse(struct bench *b, const char *flags, struct fib_error *err)
 {
     char line[512];
-    struct fib_arena *arena = fib_arena_create();
-    const char *const *words = NULL;
-    size_t count = 0;
     snprintf(line, sizeof(line), "--routine %s", flags);
-    enum fib_status st = fib_split_words(line, strlen(line), arena, &words, &count, err);
-    if (st == FIB_OK)
-        st = fib_plan_parse(&b->registry, count, words, &b->plan, err);
-    fib_arena_free(&arena);
+    const enum fib_status st = program_parse(&b->registry, line, &b->plan, err);
     if (st != FIB_OK)
         return st;
     b->kase = b->plan->items[0].kase;
@@ -94,7 +72,7 @@ static enum fib_status open_bench(struct bench *b, struct fib_device *device, co
                                   const char *flags, struct fib_error *err)
 {
     char buffer[FIB_ERROR_CHARS];
-    *b = (struct bench){.registry = whole_registry(), .device = device};
+    *b = (struct bench){.registry = program_registry(), .device = device};
     enum fib_status st = parse(b, flags, err);
     if (st != FIB_OK)
         return st;

@@ -2,12 +2,12 @@
  * extreme values, zero rows, addresses that no vector load accepts. */
 #include "gpu_tests.h"
 
-#include "backends/backends.h"
 #include "core/check.h"
 #include "core/memory.h"
 #include "core/plan.h"
 #include "core/registry.h"
-#include "routines/routines.h"
+#include "tests/norm_extremes.h"
+#include "tests/program.h"
 
 enum { MARGIN_BYTES = 256, GUARD_BYTE = 0xa5, POISON_BYTE = 0xff, MOST_ORACLE_ELEMENTS = 1 << 20 };
 
@@ -52,24 +52,11 @@ struct norm_case {
 
 static struct fib_plan *parse(struct gpu_test *t, const char *line)
 {
-    const struct fib_registry registry = {
-        .families = fib_families,
-        .family_count = fib_family_count,
-        .backends = fib_backends,
-        .backend_count = fib_backend_count,
-        .labels = fib_labels,
-        .label_count = fib_label_count,
-        .program = "gpu-tests",
-    };
-    struct fib_arena *arena = fib_arena_create();
+    const struct fib_registry registry = program_registry();
     struct fib_plan *plan = NULL;
     struct fib_error err = {0};
-    const char *const *words = NULL;
-    size_t count = 0;
-    if (fib_split_words(line, strlen(line), arena, &words, &count, &err) == FIB_OK)
-        (void)fib_plan_parse(&registry, count, words, &plan, &err);
+    (void)program_parse(&registry, line, &plan, &err);
     GPU_CHECK(t, plan, "%s: %s", line, err.text);
-    fib_arena_free(&arena);
     return plan;
 }
 
@@ -117,13 +104,8 @@ static size_t lead_bytes(const struct norm_case *c, int k)
 
 static const struct fib_impl *find_impl(const char *routine)
 {
-    for (size_t b = 0; b < fib_backend_count; b++)
-        for (size_t k = 0; k < fib_backends[b]->impl_count; k++) {
-            const struct fib_impl *const impl = &fib_backends[b]->impls[k];
-            if (strcmp(impl->label, "cuda") == 0 && strcmp(impl->routine, routine) == 0)
-                return impl;
-        }
-    return NULL;
+    const struct fib_registry registry = program_registry();
+    return fib_registry_impl(&registry, routine, "cuda", FIB_DEVICE_CUDA);
 }
 
 static enum fib_status upload(struct gpu_test *t, const struct norm_case *c, struct fib_error *err)
@@ -355,32 +337,12 @@ static void test_variants(struct gpu_test *t)
     }
 }
 
-/* Row 0 large, row 1 tiny, row 2 zeros, row 3 one huge element among small ones, row 4 large with a
- * tiny spread, row 5 constant. */
-static double extreme(int64_t row, int64_t col)
-{
-    switch (row) {
-    case 0:
-        return col % 2 ? 3e4 : -2.5e4;
-    case 1:
-        return col % 3 ? 1e-6 : -3e-6;
-    case 2:
-        return 0.0;
-    case 3:
-        return col == 5 ? 6e4 : 1e-3;
-    case 4:
-        return col == 5 ? 30208 : 30080;
-    default:
-        return 0.01;
-    }
-}
-
 static void put_extremes(struct norm_case *c, const char *name, int64_t cols)
 {
     const int k = fib_problem_find(&c->problem, name);
     for (int64_t i = 0; k >= 0 && i < 6 * cols; i++)
         fib_dtype_store(c->problem.tensors[k].dtype, c->host[k], (size_t)i,
-                        extreme(i / cols, i % cols));
+                        norm_extreme(i / cols, i % cols));
 }
 
 static void test_extreme_values(struct gpu_test *t)
