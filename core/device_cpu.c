@@ -10,6 +10,7 @@
 #include "core/host.h"
 #include "core/memory.h"
 #include "core/pool.h"
+#include "core/stats.h"
 
 enum { CLOCK_READS = 1001 };
 
@@ -137,16 +138,6 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* An empty window is two readings of the clock: their difference is the window's own time, and all
  * differences are multiples of the clock's step. Takes about 0.1 ms. */
 static void measure_clock(struct fib_device_facts *facts)
@@ -156,7 +147,7 @@ static void measure_clock(struct fib_device_facts *facts)
     for (int i = 0; i < CLOCK_READS; i++) {
         const uint64_t start_ns = fib_host_now_ns();
         step_ns[i] = fib_host_now_ns() - start_ns;
-        tick_ns = gcd(step_ns[i], tick_ns);
+        tick_ns = fib_stats_gcd(step_ns[i], tick_ns);
     }
     qsort(step_ns, CLOCK_READS, sizeof(step_ns[0]), by_value);
     facts->tick_ms = (double)(tick_ns > 0 ? tick_ns : 1) * 1e-6;

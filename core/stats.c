@@ -55,6 +55,16 @@ static double median_of(const double *samples, size_t count)
     return fib_stats_percentile(samples, count, 0.5);
 }
 
+uint64_t fib_stats_gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* ---- intervals ---- */
 
 double fib_stats_t95(size_t degrees)

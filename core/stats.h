@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct fib_stats {
     size_t count;
@@ -33,6 +34,8 @@ double fib_stats_percentile(const double *samples, size_t count, double p);
 /* Half-width of the 95 % t interval of the median from `batch_count` batch medians (consecutive
  * batches, equal sizes, remainder to the last). NaN when count < 2 * batch_count. */
 double fib_stats_batch_half_width(const double *samples, size_t count, size_t batch_count);
+/* Greatest common divisor: of differences between readings of a clock, its tick. gcd(a, 0) = a. */
+uint64_t fib_stats_gcd(uint64_t a, uint64_t b);
 /* Two-sided 95 % quantile of Student's t. */
 double fib_stats_t95(size_t degrees);
 

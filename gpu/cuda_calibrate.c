@@ -42,16 +42,6 @@ static enum fib_status null_window(struct cuda_device *device, uint32_t calls,
 
 /* ---- tick ---- */
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Distances between events are multiples of the clock's step. Spins of different length between
  * them make the distances different. */
 static enum fib_status spin_between(struct cuda_device *device, cudaEvent_t *events,
@@ -79,7 +69,7 @@ static enum fib_status measure_tick(struct cuda_device *device, struct fib_error
     for (int i = 1; i <= TICK_PAIRS && st == FIB_OK; i++) {
         float step_ms = 0;
         st = CUDA_TRY(device, cudaEventElapsedTime(&step_ms, events[i - 1], events[i]), err);
-        tick_ns = gcd((uint64_t)llround((double)step_ms * 1e6), tick_ns);
+        tick_ns = fib_stats_gcd((uint64_t)llround((double)step_ms * 1e6), tick_ns);
     }
     for (int i = 0; i <= TICK_PAIRS; i++)
         if (events[i])

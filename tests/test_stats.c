@@ -380,9 +380,20 @@ static void clocks(void **state)
     assert_false(clock.unstable);
 }
 
+static void gcd_of_clock_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(fib_stats_gcd(12, 18), 6);
+    assert_int_equal(fib_stats_gcd(18, 12), 6);
+    assert_int_equal(fib_stats_gcd(7, 0), 7);
+    assert_int_equal(fib_stats_gcd(0, 0), 0);
+    assert_int_equal(fib_stats_gcd(UINT64_MAX, 3), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gcd_of_clock_steps),
         cmocka_unit_test(clocks),
         cmocka_unit_test(case_48_percentiles),
         cmocka_unit_test(tails_need_enough_samples),

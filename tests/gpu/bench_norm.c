@@ -14,6 +14,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "core/stats.h"
 #include "kernels/norm.h"
 
 enum {
@@ -368,11 +369,6 @@ static bool parse_variant(const struct bench *b, const struct fib_norm_args *arg
     return true;
 }
 
-static int gcd(int a, int b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
 static void run_shape(const struct bench *b, const struct form *form, const struct shape *shape,
                       const char *variants)
 {
@@ -382,7 +378,7 @@ static void run_shape(const struct bench *b, const struct form *form, const stru
     int slots = (int)fmin(ceil(ring_bytes / (double)l.slot_bytes) + 1.0, MAX_NODES), count = 0;
     if ((size_t)slots * l.slot_bytes > arena_bytes)
         slots = (int)(arena_bytes / l.slot_bytes);
-    while (gcd(slots, 7919) != 1)
+    while (fib_stats_gcd((uint64_t)slots, 7919) != 1)
         slots--;
     const int nodes = (int)fmin(fmax(slots, ceil(least_window_us / guess_us)), MAX_NODES);
     const struct fib_norm_args args = slot_args(b, form, shape, &l, 0);
