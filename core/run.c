@@ -297,10 +297,9 @@ static void show_plan(struct run *run)
     fib_text_free(&text);
 }
 
-static void add_flag_columns(const struct fib_routine *routine, const char ***columns,
-                             size_t *count)
+static void add_flag_columns(const struct fib_option *options, const char ***columns, size_t *count)
 {
-    for (const struct fib_option *option = routine->options; option && option->name; option++) {
+    for (const struct fib_option *option = options; option && option->name; option++) {
         bool known = fib_csv_has_column(option->name);
         for (size_t i = 0; i < *count; i++)
             known = known || strcmp((*columns)[i], option->name) == 0;
@@ -316,8 +315,13 @@ static const char **flag_columns(const struct fib_registry *registry)
 {
     const char **columns = fib_zalloc(sizeof(*columns));
     size_t count = 0;
-    for (size_t n = 0; fib_registry_routine_at(registry, n); n++)
-        add_flag_columns(fib_registry_routine_at(registry, n), &columns, &count);
+    const struct fib_option *previous = NULL; /* routines of a family share one table */
+    const struct fib_routine *routine = NULL;
+    for (size_t n = 0; (routine = fib_registry_routine_at(registry, n)); n++) {
+        if (routine->options != previous)
+            add_flag_columns(routine->options, &columns, &count);
+        previous = routine->options;
+    }
     columns[count] = NULL;
     return columns;
 }
