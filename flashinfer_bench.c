@@ -4,6 +4,7 @@
 #include "backends/backends.h"
 #include "build_id.h"
 #include "core/app.h"
+#include "core/memory.h"
 #include "gpu/device_cuda.h"
 #include "routines/routines.h"
 
@@ -41,7 +42,7 @@ static enum fib_status open_device(const struct fib_app *app, struct fib_pool *p
 
 int main(int argc, char **argv)
 {
-    const struct fib_registry registry = {
+    struct fib_registry registry = {
         .families = fib_families,
         .family_count = fib_family_count,
         .backends = fib_backends,
@@ -56,5 +57,9 @@ int main(int argc, char **argv)
     };
     const struct fib_app app = {
         .registry = &registry, .open_device = open_device, .out = stdout, .err = stderr};
-    return fib_app_main(&app, argc, (const char *const *)argv);
+    struct fib_arena *arena = fib_arena_create();
+    fib_registry_add_labels(&registry, arena);
+    const int exit_status = fib_app_main(&app, argc, (const char *const *)argv);
+    fib_arena_free(&arena);
+    return exit_status;
 }

@@ -55,6 +55,8 @@ struct fib_backend {
     const char *id;    /* file stem: "cpu_norm" */
     const struct fib_impl *impls;
     size_t impl_count;
+    const char *meaning; /* half a line on what its labels stand for: given for labels that
+                            backends/labels.c does not list, else NULL */
     const char *absent; /* built without its library: the reason every case is refused with */
     /* One line for `doctor`: what was found and where, or what is missing. Returns true when
      * usable. NULL for backends that need nothing. */

@@ -1,6 +1,8 @@
 /* What a case says about itself: values by name, the command that repeats it, its key and title. */
 #include "core/case.h"
 
+#include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/assign.h"
@@ -11,6 +13,42 @@ const struct fib_value *fib_case_value(const struct fib_case *kase, const char *
 {
     const int row = fib_option_index(kase->options, name);
     return row < 0 ? NULL : &kase->values[row];
+}
+
+static const struct fib_value *value_of(const struct fib_case *kase, const char *flag)
+{
+    const struct fib_value *value = fib_case_value(kase, flag);
+    assert(value && "the routine has no such flag");
+    return value;
+}
+
+int64_t fib_case_i64(const struct fib_case *kase, const char *flag)
+{
+    const struct fib_value *value = value_of(kase, flag);
+    return value->set ? value->i64 : FIB_UNSET_I64;
+}
+
+double fib_case_f64(const struct fib_case *kase, const char *flag)
+{
+    const struct fib_value *value = value_of(kase, flag);
+    return value->set ? value->f64 : NAN;
+}
+
+const char *fib_case_text(const struct fib_case *kase, const char *flag)
+{
+    const struct fib_value *value = value_of(kase, flag);
+    return value->set ? value->text : NULL;
+}
+
+bool fib_case_on(const struct fib_case *kase, const char *flag)
+{
+    return fib_case_is(kase, flag, "True");
+}
+
+bool fib_case_is(const struct fib_case *kase, const char *flag, const char *text)
+{
+    const char *have = fib_case_text(kase, flag);
+    return have && strcmp(have, text) == 0;
 }
 
 bool fib_case_uses(const struct fib_case *kase, const struct fib_option *option)

@@ -23,6 +23,13 @@ struct fib_case {
 
 /* Value of a flag by name; NULL when the routine has no such flag. */
 const struct fib_value *fib_case_value(const struct fib_case *kase, const char *name);
+/* The same by type, for routines and adapters; the routine must have the flag. Unset gives
+ * FIB_UNSET_I64, NaN, NULL or false. Text is the canonical spelling, also of choices and dtypes. */
+int64_t fib_case_i64(const struct fib_case *kase, const char *flag);
+double fib_case_f64(const struct fib_case *kase, const char *flag);
+const char *fib_case_text(const struct fib_case *kase, const char *flag);
+bool fib_case_on(const struct fib_case *kase, const char *flag);
+bool fib_case_is(const struct fib_case *kase, const char *flag, const char *text);
 /* True when the routine reads this flag (its row's `uses`). */
 bool fib_case_uses(const struct fib_case *kase, const struct fib_option *option);
 

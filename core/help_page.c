@@ -244,12 +244,30 @@ static void add_labels(const struct fib_registry *registry, struct fib_text *out
     }
 }
 
+static void add_work(const struct fib_registry *registry, struct fib_text *out)
+{
+    fib_text_add(out,
+                 "\n## Work of a call\n\n"
+                 "`tflops` and `tb_per_sec` of a row count this, whatever the backend does. Worked "
+                 "examples: [metrics.md](metrics.md).\n\n"
+                 "| Routine | Flops and bytes |\n|---|---|\n");
+    const struct fib_routine *routine;
+    for (size_t n = 0; (routine = fib_registry_routine_at(registry, n)); n++) {
+        if (!routine->cost_note)
+            continue;
+        fib_text_addf(out, "| `%s` | ", routine->name);
+        add_cell(routine->cost_note, out);
+        fib_text_add(out, " |\n");
+    }
+}
+
 void fib_help_options_page(const struct fib_registry *registry, struct fib_text *out)
 {
     fib_text_addf(
         out,
         "# Flags\n\n"
-        "Made by `%s list --flags` from the option tables; do not edit.\n\n"
+        "Made by `%s list --flags` from the tables of options, labels and routines; do not "
+        "edit.\n\n"
         "`--flag value` and `--flag=value` are the same, so are `_` and `-`, and a prefix "
         "that fits one flag stands for it. A number, choice or dtype may be a sweep: "
         "`1,2,4`, `1:64:*2`, `1:9:2`. A flag that a routine does not use is accepted "
@@ -262,4 +280,5 @@ void fib_help_options_page(const struct fib_registry *registry, struct fib_text 
     add_labels(registry, out);
     for (size_t i = 0; i < registry->family_count; i++)
         add_family_table(registry->families[i], out);
+    add_work(registry, out);
 }

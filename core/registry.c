@@ -92,6 +92,34 @@ const struct fib_label *fib_registry_label(const struct fib_registry *registry, 
     return strncmp(name, "plugin:", 7) == 0 && name[7] ? &plugin : NULL;
 }
 
+/* `labels` has room for the new row. */
+static void add_label(struct fib_registry *registry, struct fib_label *labels, const char *name,
+                      const char *meaning)
+{
+    if (!fib_registry_label(registry, name))
+        labels[registry->label_count++] = (struct fib_label){.name = name, .meaning = meaning};
+}
+
+void fib_registry_add_labels(struct fib_registry *registry, struct fib_arena *arena)
+{
+    size_t most = registry->label_count;
+    for (size_t i = 0; i < registry->backend_count; i++)
+        most += registry->backends[i]->impl_count + 1;
+    struct fib_label *labels = fib_arena_array(arena, most, sizeof(*labels));
+    memcpy(labels, registry->labels, registry->label_count * sizeof(*labels));
+    registry->labels = labels;
+    for (size_t i = 0; i < registry->backend_count; i++) {
+        const struct fib_backend *backend = registry->backends[i];
+        const char *meaning = backend->meaning ? backend->meaning : backend->id;
+        for (size_t j = 0; j < backend->impl_count; j++)
+            add_label(registry, labels, backend->impls[j].label, meaning);
+        if (backend->absent)
+            add_label(registry, labels,
+                      fib_arena_strndup(arena, backend->id, strcspn(backend->id, "_")),
+                      backend->absent);
+    }
+}
+
 static void apply_override(struct fib_option *row, const struct fib_option_override *override)
 {
     if (override->fallback)

@@ -35,6 +35,10 @@ const struct fib_impl *fib_registry_impl(const struct fib_registry *registry, co
  * Adapters are matched by the part of their id before the first '_'. */
 const struct fib_backend *fib_registry_absent(const struct fib_registry *registry,
                                               const char *label, const char *family);
+/* Completes `labels`, so far a table, in `arena`: labels that adapters use and the table lacks,
+ * with the adapter's meaning, and the first word of the id of adapters whose library is absent.
+ * Called once, before anything else. */
+void fib_registry_add_labels(struct fib_registry *registry, struct fib_arena *arena);
 /* Label row by name (aliases included), or NULL. Any "plugin:NAME" is known, under one row. */
 const struct fib_label *fib_registry_label(const struct fib_registry *registry, const char *name);
 /* Nth routine over all families; NULL past the end. */

@@ -148,19 +148,19 @@ static const struct fib_option_override proxy_overrides[] = {
 
 static bool is_16_bit(const struct fib_case *kase, const char *flag)
 {
-    return fib_rows_is(kase, flag, "bfloat16") || fib_rows_is(kase, flag, "float16");
+    return fib_case_is(kase, flag, "bfloat16") || fib_case_is(kase, flag, "float16");
 }
 
 static enum fib_status check_sparse_dtypes(const struct fib_case *kase, struct fib_error *err)
 {
     if (is_16_bit(kase, "q_dtype") && is_16_bit(kase, "kv_dtype") &&
-        !fib_rows_is(kase, "kv_dtype", fib_rows_text(kase, "q_dtype")))
+        !fib_case_is(kase, "kv_dtype", fib_case_text(kase, "q_dtype")))
         return fib_fail(err, FIB_ERR_USAGE,
                         "--kv_dtype %s: a 16-bit cache must be as --q_dtype (%s)",
-                        fib_rows_text(kase, "kv_dtype"), fib_rows_text(kase, "q_dtype"));
-    if (!fib_rows_is(kase, "kv_layout", "flat") && fib_rows_is(kase, "kv_dtype", "nvfp4"))
+                        fib_case_text(kase, "kv_dtype"), fib_case_text(kase, "q_dtype"));
+    if (!fib_case_is(kase, "kv_layout", "flat") && fib_case_is(kase, "kv_dtype", "nvfp4"))
         return fib_fail(err, FIB_ERR_USAGE, "--kv_layout %s: must be flat with --kv_dtype nvfp4",
-                        fib_rows_text(kase, "kv_layout"));
+                        fib_case_text(kase, "kv_layout"));
     return FIB_OK;
 }
 
@@ -176,9 +176,9 @@ static enum fib_status check_sparse(const struct fib_case *kase, struct fib_erro
 
 static enum fib_status check_sparse_flat(const struct fib_case *kase, struct fib_error *err)
 {
-    if (!fib_rows_is(kase, "kv_layout", "flat"))
+    if (!fib_case_is(kase, "kv_layout", "flat"))
         return fib_fail(err, FIB_ERR_USAGE, "--kv_layout %s: must be flat for %s",
-                        fib_rows_text(kase, "kv_layout"), kase->routine->name);
+                        fib_case_text(kase, "kv_layout"), kase->routine->name);
     return check_sparse(kase, err);
 }
 
@@ -192,8 +192,8 @@ static enum fib_status check_sparse_pipeline(const struct fib_case *kase, struct
 static enum fib_status check_sparse_decode(const struct fib_case *kase, struct fib_error *err)
 {
     const enum fib_status st = check_sparse(kase, err);
-    const int64_t heads = fib_rows_i64(kase, "num_qo_heads");
-    const int64_t group = heads / fib_rows_i64(kase, "num_kv_heads");
+    const int64_t heads = fib_case_i64(kase, "num_qo_heads");
+    const int64_t group = heads / fib_case_i64(kase, "num_kv_heads");
     if (st != FIB_OK || group <= SPARSE_DECODE_GROUP)
         return st;
     return fib_fail(err, FIB_ERR_USAGE,

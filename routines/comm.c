@@ -28,12 +28,12 @@ static const struct fib_option a2a_options[] = {
 
 static enum fib_status check_real_math(const struct fib_case *kase, struct fib_error *err)
 {
-    if (!fib_rows_on(kase, "real_math"))
+    if (!fib_case_on(kase, "real_math"))
         return FIB_OK;
-    if (fib_rows_i64(kase, "intermediate_size") == FIB_UNSET_I64)
+    if (fib_case_i64(kase, "intermediate_size") == FIB_UNSET_I64)
         return fib_fail(err, FIB_ERR_USAGE, "--real_math: needs --intermediate_size");
-    if (fib_rows_is(kase, "quant_dtype", "nvfp4") ||
-        fib_rows_is(kase, "quant_dtype", "fp8_block_scale"))
+    if (fib_case_is(kase, "quant_dtype", "nvfp4") ||
+        fib_case_is(kase, "quant_dtype", "fp8_block_scale"))
         return FIB_OK;
     return fib_fail(err, FIB_ERR_USAGE,
                     "--real_math: needs --quant_dtype nvfp4 or fp8_block_scale");
@@ -107,9 +107,9 @@ static const struct fib_option mixed_options[] = {
 
 static enum fib_status check_mixed(const struct fib_case *kase, struct fib_error *err)
 {
-    const int64_t nodes = fib_rows_i64(kase, "inter_tp_size") * fib_rows_i64(kase, "inter_dp_size");
-    const int64_t node = fib_rows_i64(kase, "node_id");
-    if (fib_rows_i64(kase, "local_tp_size") * fib_rows_i64(kase, "local_dp_size") < 2)
+    const int64_t nodes = fib_case_i64(kase, "inter_tp_size") * fib_case_i64(kase, "inter_dp_size");
+    const int64_t node = fib_case_i64(kase, "node_id");
+    if (fib_case_i64(kase, "local_tp_size") * fib_case_i64(kase, "local_dp_size") < 2)
         return fib_fail(err, FIB_ERR_USAGE,
                         "--local_tp_size 1 --local_dp_size 1: their product must be 2 or more");
     if (node >= nodes)

@@ -41,16 +41,16 @@ static const struct fib_option_override mtp_overrides[] = {
 static enum fib_status check_heads(const struct fib_case *kase, const char *few, const char *many,
                                    struct fib_error *err)
 {
-    const int64_t a = fib_rows_i64(kase, few), b = fib_rows_i64(kase, many);
+    const int64_t a = fib_case_i64(kase, few), b = fib_case_i64(kase, many);
     return a <= b ? fib_rows_multiple_of_flag(kase, many, few, err)
                   : fib_rows_multiple_of_flag(kase, few, many, err);
 }
 
 static enum fib_status check_bf16_state(const struct fib_case *kase, struct fib_error *err)
 {
-    if (!fib_rows_is(kase, "state_dtype", "bfloat16"))
+    if (!fib_case_is(kase, "state_dtype", "bfloat16"))
         return FIB_OK;
-    if (fib_rows_is(kase, "state_layout", "nontranspose"))
+    if (fib_case_is(kase, "state_layout", "nontranspose"))
         return fib_fail(err, FIB_ERR_USAGE,
                         "--state_layout nontranspose: must be pretranspose with --state_dtype "
                         "bfloat16");
@@ -59,8 +59,8 @@ static enum fib_status check_bf16_state(const struct fib_case *kase, struct fib_
 
 static enum fib_status check_state(const struct fib_case *kase, struct fib_error *err)
 {
-    if (fib_rows_is(kase, "pool_mode", "split") &&
-        fib_rows_is(kase, "state_layout", "nontranspose"))
+    if (fib_case_is(kase, "pool_mode", "split") &&
+        fib_case_is(kase, "state_layout", "nontranspose"))
         return fib_fail(err, FIB_ERR_USAGE,
                         "--pool_mode split: must be single with --state_layout nontranspose");
     enum fib_status st = check_bf16_state(kase, err);
@@ -81,18 +81,18 @@ static enum fib_status check_decode(const struct fib_case *kase, struct fib_erro
 
 static enum fib_status check_mtp(const struct fib_case *kase, struct fib_error *err)
 {
-    const int64_t tokens = fib_rows_i64(kase, "seq_len");
+    const int64_t tokens = fib_case_i64(kase, "seq_len");
     if (tokens < 2)
         return fib_fail(err, FIB_ERR_USAGE, "--seq_len %" PRId64 ": must be 2 or more for " MTP,
                         tokens);
-    if (fib_rows_is(kase, "state_layout", "nontranspose"))
+    if (fib_case_is(kase, "state_layout", "nontranspose"))
         return fib_fail(err, FIB_ERR_USAGE,
                         "--state_layout nontranspose: must be pretranspose for " MTP);
-    const bool f32 = fib_rows_is(kase, "state_dtype", "float32");
-    if (f32 && fib_rows_is(kase, "pool_mode", "split"))
+    const bool f32 = fib_case_is(kase, "state_dtype", "float32");
+    if (f32 && fib_case_is(kase, "pool_mode", "split"))
         return fib_fail(err, FIB_ERR_USAGE,
                         "--pool_mode split: must be single for " MTP " with --state_dtype float32");
-    if (!f32 && fib_rows_on(kase, "cache_intermediate_states"))
+    if (!f32 && fib_case_on(kase, "cache_intermediate_states"))
         return fib_fail(err, FIB_ERR_USAGE,
                         "--cache_intermediate_states: needs --state_dtype float32");
     return check_state(kase, err);
@@ -138,9 +138,9 @@ static const struct fib_option kda_options[] = {
 
 static enum fib_status check_kda(const struct fib_case *kase, struct fib_error *err)
 {
-    if (fib_rows_f64(kase, "lower_bound") >= 0.0)
+    if (fib_case_f64(kase, "lower_bound") >= 0.0)
         return fib_fail(err, FIB_ERR_USAGE, "--lower_bound %s: must be below 0",
-                        fib_rows_text(kase, "lower_bound"));
+                        fib_case_text(kase, "lower_bound"));
     return fib_rows_exactly(kase, "head_size", 128, "the only width defined", err);
 }
 

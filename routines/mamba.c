@@ -27,7 +27,7 @@ static const struct fib_option options[] = {
 
 static enum fib_status check(const struct fib_case *kase, struct fib_error *err)
 {
-    if (fib_rows_on(kase, "varlen") && fib_rows_i64(kase, "cache_steps") == 0)
+    if (fib_case_on(kase, "varlen") && fib_case_i64(kase, "cache_steps") == 0)
         return fib_fail(err, FIB_ERR_USAGE, "--varlen: needs --cache_steps 1 or more");
     return fib_rows_multiple_of_flag(kase, "nheads", "ngroups", err);
 }

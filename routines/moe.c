@@ -102,9 +102,9 @@ static enum fib_status check_experts(const struct fib_case *kase, struct fib_err
 /* The slice of experts on this device lies inside the experts there are. */
 static enum fib_status check_slice(const struct fib_case *kase, struct fib_error *err)
 {
-    const int64_t experts = fib_rows_i64(kase, "num_experts");
-    const int64_t local = fib_rows_i64(kase, "local_num_experts");
-    const int64_t offset = fib_rows_i64(kase, "local_expert_offset");
+    const int64_t experts = fib_case_i64(kase, "num_experts");
+    const int64_t local = fib_case_i64(kase, "local_num_experts");
+    const int64_t offset = fib_case_i64(kase, "local_expert_offset");
     const int64_t count = local > 0 ? local : experts - offset;
     if (offset >= experts)
         return fib_fail(err, FIB_ERR_USAGE,
@@ -121,8 +121,8 @@ static enum fib_status check_slice(const struct fib_case *kase, struct fib_error
 
 static enum fib_status check_deepseek(const struct fib_case *kase, struct fib_error *err)
 {
-    const int64_t groups = fib_rows_i64(kase, "n_group");
-    const int64_t chosen = fib_rows_i64(kase, "topk_group");
+    const int64_t groups = fib_case_i64(kase, "n_group");
+    const int64_t chosen = fib_case_i64(kase, "topk_group");
     if (groups < 1 || chosen < 1)
         return fib_fail(err, FIB_ERR_USAGE,
                         "--routing_method deepseek_v3: needs --n_group and --topk_group, both 1 or "
@@ -136,9 +136,9 @@ static enum fib_status check_deepseek(const struct fib_case *kase, struct fib_er
 static enum fib_status check_routed(const struct fib_case *kase, struct fib_error *err)
 {
     enum fib_status st = check_slice(kase, err);
-    if (st == FIB_OK && fib_rows_is(kase, "routing_method", "deepseek_v3"))
+    if (st == FIB_OK && fib_case_is(kase, "routing_method", "deepseek_v3"))
         st = check_deepseek(kase, err);
-    if (st == FIB_OK && fib_rows_is(kase, "routing_method", "llama4"))
+    if (st == FIB_OK && fib_case_is(kase, "routing_method", "llama4"))
         st = fib_rows_exactly(kase, "top_k", 1, "llama4 takes the best expert alone", err);
     return st;
 }
@@ -154,7 +154,7 @@ static enum fib_status check_blocks(const struct fib_case *kase, int64_t block, 
 
 static enum fib_status check_trt_fp4(const struct fib_case *kase, struct fib_error *err)
 {
-    const bool nvfp4 = fib_rows_is(kase, "fp4_mode", "nvfp4");
+    const bool nvfp4 = fib_case_is(kase, "fp4_mode", "nvfp4");
     const enum fib_status st =
         check_blocks(kase, nvfp4 ? 16 : 32, nvfp4 ? "blocks of nvfp4" : "blocks of mxfp4", err);
     return st == FIB_OK ? check_routed(kase, err) : st;
@@ -174,8 +174,8 @@ static enum fib_status check_nvfp4(const struct fib_case *kase, struct fib_error
 
 static enum fib_status check_b12x(const struct fib_case *kase, struct fib_error *err)
 {
-    const int64_t local = fib_rows_i64(kase, "local_num_experts");
-    const int64_t experts = fib_rows_i64(kase, "num_experts");
+    const int64_t local = fib_case_i64(kase, "local_num_experts");
+    const int64_t experts = fib_case_i64(kase, "num_experts");
     if (local > 0 && local != experts)
         return fib_fail(err, FIB_ERR_USAGE,
                         "--local_num_experts %" PRId64 ": must be --num_experts (%" PRId64
@@ -188,7 +188,7 @@ static enum fib_status check_b12x(const struct fib_case *kase, struct fib_error 
 static enum fib_status check_below(const struct fib_case *kase, const char *rank, const char *size,
                                    struct fib_error *err)
 {
-    const int64_t r = fib_rows_i64(kase, rank), n = fib_rows_i64(kase, size);
+    const int64_t r = fib_case_i64(kase, rank), n = fib_case_i64(kase, size);
     if (r < n)
         return FIB_OK;
     return fib_fail(err, FIB_ERR_USAGE, "--%s %" PRId64 ": must be below --%s (%" PRId64 ")", rank,

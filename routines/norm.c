@@ -1,4 +1,4 @@
-/* The norm family: flags, legal shapes, tensors, work. Oracles are in norm_reference.c. */
+/* The norm family: flags, legal shapes, tensors, work, oracles (their parts: norm_reference.c). */
 #include "routines/norm.h"
 
 #include <assert.h>
@@ -8,6 +8,7 @@
 #include "core/routine.h"
 #include "routines/norm_reference.h"
 #include "routines/routines.h"
+#include "routines/rows.h"
 
 /* What the built RMS forms differ in, as bits. */
 enum {
@@ -59,7 +60,7 @@ static const struct fib_option norm_options[] = {
             .uses = "fused_qk_rmsnorm_rope", .help = "rows of patches"),
     FIB_I64(struct norm_params, ppw, .min = 1, .max = 65536, .fallback = "32",
             .uses = "fused_qk_rmsnorm_rope", .help = "columns of patches"),
-    {.name = NULL},
+    FIB_ROWS_END,
 };
 
 /* float32 is ours: the reference knows the two 16-bit types. */
@@ -309,6 +310,47 @@ static void describe_layernorm_quant(const struct fib_case *kase, struct fib_pro
                                   2.0 * (double)p->hidden_size * (double)fib_dtype_bytes(FIB_F32);
 }
 
+/* ---- oracles ---- */
+
+#define RMS_REFERENCE(name_, output_, weight_offset_)                                              \
+    static FIB_NORM_REFERENCE(name_)                                                               \
+    {                                                                                              \
+        const struct fib_rms_form form = {.weight_offset = (weight_offset_), .output = (output_)}; \
+        fib_norm_rms_rows(kase, problem, inputs, first, last, rows, &form);                        \
+    }
+
+RMS_REFERENCE(rmsnorm_reference, "y", 0.0)
+RMS_REFERENCE(gemma_rmsnorm_reference, "y", 1.0)
+RMS_REFERENCE(fused_add_rmsnorm_reference, "x", 0.0)
+RMS_REFERENCE(gemma_fused_add_rmsnorm_reference, "x", 1.0)
+RMS_REFERENCE(rmsnorm_quant_reference, "out", 0.0)
+RMS_REFERENCE(fused_add_rmsnorm_quant_reference, "out", 0.0)
+
+/* out = fp8(clamp(bf16(bf16((x - mean) / sqrt(var + eps) * gamma + beta) / scale))) */
+static FIB_NORM_REFERENCE(layernorm_quant_reference)
+{
+    const int x = fib_norm_tensor(problem, "x"), out = fib_norm_tensor(problem, "out");
+    const int gamma = fib_norm_tensor(problem, "gamma"), beta = fib_norm_tensor(problem, "beta");
+    const struct fib_tensor *const output = &problem->tensors[out];
+    const double scale = fib_norm_scalar(problem, inputs, "scale");
+    const int64_t cols = output->row_elems;
+    for (int64_t row = first; row < last; row++) {
+        double *const value = rows->value[out] + (row - first) * cols;
+        double *const terms = rows->terms[out] + (row - first) * cols;
+        fib_norm_decode(problem, inputs, x, row * cols, cols, value);
+        fib_norm_standardise(value, cols, fib_norm_eps(kase));
+        fib_norm_scale_by_weight(problem, inputs, gamma, 0.0, 1.0, value, cols);
+        fib_norm_decode(problem, inputs, beta, 0, cols, terms);
+        for (int64_t i = 0; i < cols; i++) {
+            const double y = fib_dtype_round(FIB_BF16, value[i] + terms[i]);
+            value[i] = fib_dtype_round(FIB_BF16, y / scale);
+        }
+        fib_norm_finish_codes(output->dtype, 1.0, value, terms, cols);
+    }
+}
+
+/* ---- rows ---- */
+
 #define COST_RULE "N elements of x, H = hidden_size, E bytes of input_dtype. "
 #define SCALE_RULE " The 4 bytes of the scale are not counted."
 
@@ -355,35 +397,35 @@ static const char layernorm_cost[] = COST_RULE "flops = 7 N; bytes = N E + 8 H +
 
 static const struct fib_routine norm_routines[] = {
     {NORM_ROW, .name = "rmsnorm", .summary = "y = x / rms(x) * w", .overrides = plain_overrides,
-     .check = check_heads, .describe = describe_rmsnorm, .reference = fib_rmsnorm_reference,
+     .check = check_heads, .describe = describe_rmsnorm, .reference = rmsnorm_reference,
      .layout_note = plain_layout, .cost_note = plain_cost},
     {NORM_ROW, .name = "fused_add_rmsnorm",
      .summary = "h = x + residual; x = h / rms(h) * w; residual = h", .overrides = plain_overrides,
      .check = check_plain, .describe = describe_fused_add_rmsnorm,
-     .reference = fib_fused_add_rmsnorm_reference, .layout_note = fused_layout,
+     .reference = fused_add_rmsnorm_reference, .layout_note = fused_layout,
      .cost_note = fused_cost},
     {NORM_ROW, .name = "gemma_rmsnorm", .summary = "y = x / rms(x) * (w + 1)",
      .overrides = plain_overrides, .check = check_heads, .describe = describe_rmsnorm,
-     .reference = fib_gemma_rmsnorm_reference, .layout_note = gemma_layout,
+     .reference = gemma_rmsnorm_reference, .layout_note = gemma_layout,
      .cost_note = plain_cost},
     {NORM_ROW, .name = "gemma_fused_add_rmsnorm",
      .summary = "h = x + residual; x = h / rms(h) * (w + 1); residual = h",
      .overrides = plain_overrides, .check = check_plain, .describe = describe_fused_add_rmsnorm,
-     .reference = fib_gemma_fused_add_rmsnorm_reference, .layout_note = gemma_fused_layout,
+     .reference = gemma_fused_add_rmsnorm_reference, .layout_note = gemma_fused_layout,
      .cost_note = fused_cost},
     {NORM_ROW, .name = "rmsnorm_quant", .summary = "out = fp8(x / rms(x) * w / scale)",
      .overrides = fp8_overrides, .check = check_plain, .describe = describe_rmsnorm_quant,
-     .reference = fib_rmsnorm_quant_reference, .layout_note = quant_layout,
+     .reference = rmsnorm_quant_reference, .layout_note = quant_layout,
      .cost_note = quant_cost},
     {NORM_ROW, .name = "fused_add_rmsnorm_quant",
      .summary = "h = x + residual; out = fp8(h / rms(h) * w / scale); residual = h",
      .overrides = fp8_overrides, .check = check_plain, .describe = describe_fused_add_rmsnorm_quant,
-     .reference = fib_fused_add_rmsnorm_quant_reference, .layout_note = fused_quant_layout,
+     .reference = fused_add_rmsnorm_quant_reference, .layout_note = fused_quant_layout,
      .cost_note = fused_quant_cost},
     {NORM_ROW, .name = "layernorm_quant",
      .summary = "out = fp8(((x - mean) / std(x) * gamma + beta) / scale)",
      .overrides = layernorm_overrides, .check = check_plain, .describe = describe_layernorm_quant,
-     .reference = fib_layernorm_quant_reference, .layout_note = layernorm_layout,
+     .reference = layernorm_quant_reference, .layout_note = layernorm_layout,
      .cost_note = layernorm_cost},
     {NORM_ROW, .name = "rmsnorm_fp4quant", .summary = "fp4 blocks of x / rms(x) * w",
      .overrides = fp4_overrides, .check = check_fp4,

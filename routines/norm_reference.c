@@ -1,5 +1,6 @@
-/* Float64 oracles of the norm family. Every step is float64 up to the roundings that the routine's
- * definition names; eps means the float32 nearest to the flag, as every kernel takes it. */
+/* What the float64 oracles of the norm family share. Every step is float64 up to the roundings that
+ * the routine's definition names; eps means the float32 nearest to the flag, as every kernel takes
+ * it. */
 #include "routines/norm_reference.h"
 
 #include <assert.h>
@@ -12,27 +13,20 @@
 
 enum { CHUNK = 256 };
 
-/* What the RMS forms differ in. */
-struct rms_form {
-    double weight_offset;
-    const char *output;
-};
-
-static int tensor_index(const struct fib_problem *problem, const char *name)
+int fib_norm_tensor(const struct fib_problem *problem, const char *name)
 {
     const int t = fib_problem_find(problem, name);
     assert(t >= 0);
     return t;
 }
 
-static double case_eps(const struct fib_case *kase)
+double fib_norm_eps(const struct fib_case *kase)
 {
     return (double)(float)((const struct norm_params *)kase->params)->eps;
 }
 
-/* Elements [first, first + count) of an input as float64. */
-static void load(const struct fib_problem *problem, const struct fib_oracle_inputs *inputs, int t,
-                 int64_t first, int64_t count, double *dst)
+void fib_norm_decode(const struct fib_problem *problem, const struct fib_oracle_inputs *inputs,
+                     int t, int64_t first, int64_t count, double *dst)
 {
     const enum fib_dtype dtype = problem->tensors[t].dtype;
     const size_t offset_bytes = (size_t)first * fib_dtype_bytes(dtype);
@@ -40,10 +34,10 @@ static void load(const struct fib_problem *problem, const struct fib_oracle_inpu
                      (size_t)count);
 }
 
-static double first_value(const struct fib_problem *problem, const struct fib_oracle_inputs *inputs,
-                          const char *name)
+double fib_norm_scalar(const struct fib_problem *problem, const struct fib_oracle_inputs *inputs,
+                       const char *name)
 {
-    const int t = tensor_index(problem, name);
+    const int t = fib_norm_tensor(problem, name);
     return fib_dtype_load(problem->tensors[t].dtype, inputs->data[t], 0);
 }
 
@@ -51,7 +45,7 @@ static double first_value(const struct fib_problem *problem, const struct fib_or
 static void add_residual(const struct fib_problem *problem, const struct fib_oracle_inputs *inputs,
                          int t, int64_t row, double *h, double *value, double *terms, int64_t cols)
 {
-    load(problem, inputs, t, row * cols, cols, value);
+    fib_norm_decode(problem, inputs, t, row * cols, cols, value);
     for (int64_t i = 0; i < cols; i++) {
         terms[i] = fabs(h[i]) + fabs(value[i]);
         value[i] += h[i];
@@ -59,7 +53,7 @@ static void add_residual(const struct fib_problem *problem, const struct fib_ora
     }
 }
 
-static double rms(const double *h, int64_t cols, double eps)
+double fib_norm_rms(const double *h, int64_t cols, double eps)
 {
     double sum = 0.0;
     for (int64_t i = 0; i < cols; i++)
@@ -67,15 +61,14 @@ static double rms(const double *h, int64_t cols, double eps)
     return sqrt(sum / (double)cols + eps);
 }
 
-/* h := h / norm * (weight + offset) */
-static void scale_by_weight(const struct fib_problem *problem,
-                            const struct fib_oracle_inputs *inputs, int weight, double offset,
-                            double norm, double *h, int64_t cols)
+void fib_norm_scale_by_weight(const struct fib_problem *problem,
+                              const struct fib_oracle_inputs *inputs, int weight, double offset,
+                              double norm, double *h, int64_t cols)
 {
     double w[CHUNK];
     for (int64_t at = 0; at < cols; at += CHUNK) {
         const int64_t count = cols - at < CHUNK ? cols - at : CHUNK;
-        load(problem, inputs, weight, at, count, w);
+        fib_norm_decode(problem, inputs, weight, at, count, w);
         for (int64_t i = 0; i < count; i++)
             h[at + i] = h[at + i] / norm * (w[i] + offset);
     }
@@ -91,16 +84,15 @@ static double rms_terms_factor(int64_t cols)
     return 3.0 + (double)cols * 0x1p-14;
 }
 
-static void finish_float(double *value, double *terms, int64_t cols)
+void fib_norm_finish_float(double *value, double *terms, int64_t cols)
 {
     const double factor = rms_terms_factor(cols);
     for (int64_t i = 0; i < cols; i++)
         terms[i] = factor * fabs(value[i]);
 }
 
-/* The decoded value of the right code; rounding saturates, so it also clamps. */
-static void finish_codes(enum fib_dtype dtype, double scale, double *value, double *terms,
-                         int64_t cols)
+void fib_norm_finish_codes(enum fib_dtype dtype, double scale, double *value, double *terms,
+                           int64_t cols)
 {
     for (int64_t i = 0; i < cols; i++) {
         value[i] = fib_dtype_round(dtype, value[i] / scale);
@@ -108,49 +100,35 @@ static void finish_codes(enum fib_dtype dtype, double scale, double *value, doub
     }
 }
 
-static void rms_rows(const struct fib_case *kase, const struct fib_problem *problem,
-                     const struct fib_oracle_inputs *inputs, int64_t first, int64_t last,
-                     const struct fib_oracle_rows *rows, const struct rms_form *form)
+void fib_norm_rms_rows(const struct fib_case *kase, const struct fib_problem *problem,
+                       const struct fib_oracle_inputs *inputs, int64_t first, int64_t last,
+                       const struct fib_oracle_rows *rows, const struct fib_rms_form *form)
 {
-    const int x = tensor_index(problem, "x"), w = tensor_index(problem, "w");
-    const int out = tensor_index(problem, form->output);
+    const int x = fib_norm_tensor(problem, "x"), w = fib_norm_tensor(problem, "w");
+    const int out = fib_norm_tensor(problem, form->output);
     const int residual = fib_problem_find(problem, "residual");
     const struct fib_tensor *const output = &problem->tensors[out];
     const bool codes = output->check == FIB_CHECK_CODES;
-    const double scale = codes ? first_value(problem, inputs, "scale") : 1.0;
+    const double scale = codes ? fib_norm_scalar(problem, inputs, "scale") : 1.0;
     const int64_t cols = output->row_elems;
     for (int64_t row = first; row < last; row++) {
         const int64_t at = (row - first) * cols;
         double *const h = rows->value[out] + at; /* the row is worked out in place */
-        load(problem, inputs, x, row * cols, cols, h);
+        fib_norm_decode(problem, inputs, x, row * cols, cols, h);
         if (residual >= 0)
             add_residual(problem, inputs, residual, row, h, rows->value[residual] + at,
                          rows->terms[residual] + at, cols);
-        const double norm = rms(h, cols, case_eps(kase));
-        scale_by_weight(problem, inputs, w, form->weight_offset, norm, h, cols);
+        const double norm = fib_norm_rms(h, cols, fib_norm_eps(kase));
+        fib_norm_scale_by_weight(problem, inputs, w, form->weight_offset, norm, h, cols);
         if (codes)
-            finish_codes(output->dtype, scale, h, rows->terms[out] + at, cols);
+            fib_norm_finish_codes(output->dtype, scale, h, rows->terms[out] + at, cols);
         else
-            finish_float(h, rows->terms[out] + at, cols);
+            fib_norm_finish_float(h, rows->terms[out] + at, cols);
     }
 }
 
-#define RMS_REFERENCE(name_, output_, weight_offset_)                                              \
-    FIB_NORM_REFERENCE(name_)                                                                      \
-    {                                                                                              \
-        const struct rms_form form = {.weight_offset = (weight_offset_), .output = (output_)};     \
-        rms_rows(kase, problem, inputs, first, last, rows, &form);                                 \
-    }
-
-RMS_REFERENCE(fib_rmsnorm_reference, "y", 0.0)
-RMS_REFERENCE(fib_gemma_rmsnorm_reference, "y", 1.0)
-RMS_REFERENCE(fib_fused_add_rmsnorm_reference, "x", 0.0)
-RMS_REFERENCE(fib_gemma_fused_add_rmsnorm_reference, "x", 1.0)
-RMS_REFERENCE(fib_rmsnorm_quant_reference, "out", 0.0)
-RMS_REFERENCE(fib_fused_add_rmsnorm_quant_reference, "out", 0.0)
-
-/* x := (x - mean) / sqrt(var + eps), in two passes */
-static void standardise(double *x, int64_t cols, double eps)
+/* In two passes: the variance of the centred row. */
+void fib_norm_standardise(double *x, int64_t cols, double eps)
 {
     double sum = 0.0, square_sum = 0.0;
     for (int64_t i = 0; i < cols; i++)
@@ -163,26 +141,4 @@ static void standardise(double *x, int64_t cols, double eps)
     const double deviation = sqrt(square_sum / (double)cols + eps);
     for (int64_t i = 0; i < cols; i++)
         x[i] /= deviation;
-}
-
-FIB_NORM_REFERENCE(fib_layernorm_quant_reference)
-{
-    const int x = tensor_index(problem, "x"), out = tensor_index(problem, "out");
-    const int gamma = tensor_index(problem, "gamma"), beta = tensor_index(problem, "beta");
-    const struct fib_tensor *const output = &problem->tensors[out];
-    const double scale = first_value(problem, inputs, "scale");
-    const int64_t cols = output->row_elems;
-    for (int64_t row = first; row < last; row++) {
-        double *const value = rows->value[out] + (row - first) * cols;
-        double *const terms = rows->terms[out] + (row - first) * cols;
-        load(problem, inputs, x, row * cols, cols, value);
-        standardise(value, cols, case_eps(kase));
-        scale_by_weight(problem, inputs, gamma, 0.0, 1.0, value, cols);
-        load(problem, inputs, beta, 0, cols, terms);
-        for (int64_t i = 0; i < cols; i++) {
-            const double y = fib_dtype_round(FIB_BF16, value[i] + terms[i]);
-            value[i] = fib_dtype_round(FIB_BF16, y / scale);
-        }
-        finish_codes(output->dtype, 1.0, value, terms, cols);
-    }
 }

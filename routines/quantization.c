@@ -59,11 +59,11 @@ static enum fib_status check_nvfp4_block(const struct fib_case *kase, struct fib
 static enum fib_status check_nvfp4(const struct fib_case *kase, struct fib_error *err)
 {
     const enum fib_status st = check_nvfp4_block(kase, err);
-    if (st != FIB_OK || !fib_rows_on(kase, "do_shuffle"))
+    if (st != FIB_OK || !fib_case_on(kase, "do_shuffle"))
         return st;
-    if (!fib_rows_is(kase, "sf_layout", "128x4"))
+    if (!fib_case_is(kase, "sf_layout", "128x4"))
         return fib_fail(err, FIB_ERR_USAGE, "--sf_layout %s: must be 128x4 with --do_shuffle",
-                        fib_rows_text(kase, "sf_layout"));
+                        fib_case_text(kase, "sf_layout"));
     return fib_rows_multiple_of(kase, "m", SHUFFLE_ROWS, "for --do_shuffle", err);
 }
 

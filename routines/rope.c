@@ -54,7 +54,7 @@ static const struct fib_option_override needs_kv_heads[] = {
 
 static enum fib_status check_rotary(const struct fib_case *kase, struct fib_error *err)
 {
-    const int64_t rotary = fib_rows_i64(kase, "rotary_dim");
+    const int64_t rotary = fib_case_i64(kase, "rotary_dim");
     const enum fib_status st = fib_rows_at_most(kase, "rotary_dim", "head_dim", err);
     if (st != FIB_OK)
         return st;
@@ -64,19 +64,19 @@ static enum fib_status check_rotary(const struct fib_case *kase, struct fib_erro
 
 static enum fib_status check_llama(const struct fib_case *kase, struct fib_error *err)
 {
-    const double low = fib_rows_f64(kase, "low_freq_factor");
-    const double high = fib_rows_f64(kase, "high_freq_factor");
+    const double low = fib_case_f64(kase, "low_freq_factor");
+    const double high = fib_case_f64(kase, "high_freq_factor");
     if (high <= low)
         return fib_fail(
             err, FIB_ERR_USAGE, "--high_freq_factor %s: must be above --low_freq_factor (%s)",
-            fib_rows_text(kase, "high_freq_factor"), fib_rows_text(kase, "low_freq_factor"));
+            fib_case_text(kase, "high_freq_factor"), fib_case_text(kase, "low_freq_factor"));
     return check_rotary(kase, err);
 }
 
 static enum fib_status check_mla(const struct fib_case *kase, struct fib_error *err)
 {
-    const int64_t width = fib_rows_i64(kase, "head_dim");
-    const int64_t plain = fib_rows_i64(kase, "no_rope_dim");
+    const int64_t width = fib_case_i64(kase, "head_dim");
+    const int64_t plain = fib_case_i64(kase, "no_rope_dim");
     if (plain >= width)
         return fib_fail(err, FIB_ERR_USAGE,
                         "--no_rope_dim %" PRId64 ": must be below --head_dim (%" PRId64 ")", plain,

@@ -60,13 +60,6 @@ enum {
         .routine_count = sizeof(routines_) / sizeof((routines_)[0])                                \
     }
 
-/* Values by name; the flag must be a row of the routine. Unset: FIB_UNSET_I64, NaN, NULL, false. */
-int64_t fib_rows_i64(const struct fib_case *kase, const char *flag);
-double fib_rows_f64(const struct fib_case *kase, const char *flag);
-const char *fib_rows_text(const struct fib_case *kase, const char *flag);
-bool fib_rows_on(const struct fib_case *kase, const char *flag);
-bool fib_rows_is(const struct fib_case *kase, const char *flag, const char *text);
-
 /* Rules. Each is satisfied when a value it needs is unset. */
 enum fib_status fib_rows_at_most(const struct fib_case *kase, const char *flag, const char *limit,
                                  struct fib_error *err);

@@ -2,12 +2,18 @@
 
 #include <string.h>
 
+#include "core/memory.h"
 #include "tests/program.h"
 
 const struct fib_registry *test_registry(void)
 {
     static struct fib_registry registry;
-    registry = program_registry();
+    static struct fib_arena *arena; /* lives as long as the test program */
+    if (!arena) {
+        arena = fib_arena_create();
+        registry = program_registry();
+        fib_registry_add_labels(&registry, arena);
+    }
     return &registry;
 }
 

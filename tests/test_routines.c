@@ -412,6 +412,32 @@ static void test_labels(void **state)
     }
 }
 
+/* An adapter brings its labels along, also when its library is absent; the table's rows win. */
+static void test_adapters_bring_their_labels(void **state)
+{
+    (void)state;
+    static const struct fib_impl impls[] = {{.routine = "rmsnorm", .label = "zz-fast"},
+                                            {.routine = "gemma_rmsnorm", .label = "zz-fast"},
+                                            {.routine = "rmsnorm", .label = "cpu"}};
+    static const struct fib_backend present = {
+        .id = "zz_norm", .impls = impls, .impl_count = 3, .meaning = "the ZZ library"};
+    static const struct fib_backend absent = {.id = "yy_norm", .absent = "built without YY"};
+    static const struct fib_backend *const backends[] = {&present, &absent};
+    static const struct fib_label table[] = {{.name = "cpu", .meaning = "as the table says"}};
+    struct fib_registry registry = *test_registry();
+    registry.backends = backends;
+    registry.backend_count = 2;
+    registry.labels = table;
+    registry.label_count = 1;
+    struct fib_arena *arena = fib_arena_create();
+    fib_registry_add_labels(&registry, arena);
+    assert_int_equal(registry.label_count, 3);
+    assert_string_equal(fib_registry_label(&registry, "cpu")->meaning, "as the table says");
+    assert_string_equal(fib_registry_label(&registry, "zz-fast")->meaning, "the ZZ library");
+    assert_string_equal(fib_registry_label(&registry, "yy")->meaning, "built without YY");
+    fib_arena_free(&arena);
+}
+
 /* Each value of a model's words is legal for each routine of the family that has the flag. */
 static void check_model_words(const struct fib_model *model, const struct fib_routine *routine)
 {
@@ -491,6 +517,7 @@ static void test_models_fill_flags(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adapters_bring_their_labels),
         cmocka_unit_test(test_lines_parse),
         cmocka_unit_test(test_every_family_has_a_line),
         cmocka_unit_test(test_impossible_lines_are_refused),
