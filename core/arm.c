@@ -81,7 +81,8 @@ enum fib_status fib_run_arm_call(void *context, struct fib_stream *stream, uint3
                                  struct fib_error *err)
 {
     struct fib_run_arm *const arm = context;
-    const enum fib_status st = arm->impl->run(arm->prepared[slot], stream, err);
+    const enum fib_status st =
+        arm->impl->run(arm->prepared[slot], stream ? stream : arm->device->stream, err);
     /* The last call counts: one that failed only while it was captured runs on without a graph. */
     arm->call_failed = st != FIB_OK;
     return st;

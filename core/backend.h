@@ -42,7 +42,8 @@ struct fib_impl {
     /* Workspace, repacked weights, plan; not timed. Once per ring slot. */
     enum fib_status (*prepare)(const struct fib_prepare_args *args, struct fib_prepared **prepared,
                                struct fib_error *err);
-    /* Launches one call and returns; this alone is timed. */
+    /* Launches one call into the stream (never NULL on a device that has streams) and returns; this
+     * alone is timed. */
     enum fib_status (*run)(struct fib_prepared *prepared, struct fib_stream *stream,
                            struct fib_error *err);
     /* Accepts NULL; resets the handle. */

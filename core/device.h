@@ -18,7 +18,7 @@
 
 struct fib_pool;
 struct fib_device;
-struct fib_stream; /* in-order queue; NULL is the device's default stream */
+struct fib_stream; /* in-order queue; NULL means the device's own */
 struct fib_window;
 
 enum fib_device_kind { FIB_DEVICE_CPU = 0, FIB_DEVICE_CUDA };
@@ -125,6 +125,7 @@ struct fib_device_ops {
     enum fib_status (*stream_create)(struct fib_device *device, struct fib_stream **stream,
                                      struct fib_error *err);
     void (*stream_destroy)(struct fib_device *device, struct fib_stream **stream);
+    /* Waits for one stream, or with NULL for the whole device. */
     enum fib_status (*synchronize)(struct fib_device *device, struct fib_stream *stream,
                                    struct fib_error *err);
     /* May fail with FIB_ERR_UNSUPPORTED when the calls cannot be captured. */
@@ -163,6 +164,8 @@ struct fib_device {
     struct fib_device_facts facts;
     bool host_memory;
     bool lost; /* an error has made the device unusable for this process: all calls fail from now */
+    struct fib_stream *stream; /* where everything runs that names no other; NULL where the device
+                                  has no streams */
     struct fib_pool *pool; /* borrowed; host work (fill, oracle, cpu backends) is shared over it */
 };
 

@@ -41,9 +41,9 @@ struct cuda_device {
                                error */
     char lost_text[FIB_ERROR_CHARS];
     int ordinal;
-    struct fib_stream
-        stream;             /* of windows; waits for the legacy default stream and is waited for */
-    cudaEvent_t begin, end; /* of the window under way */
+    struct fib_stream stream; /* of everything, see fib_cuda_on(); waits for the legacy default
+                                 stream and is waited for */
+    cudaEvent_t begin, end;   /* of the window under way */
     struct cuda_page *page, *page_on_device;
     struct cuda_scratch *scratch; /* device memory */
     void *flush;                  /* 3 x L2, allocated by the first isolated window */
@@ -61,6 +61,15 @@ enum fib_status fib_cuda_check(struct cuda_device *device, cudaError_t code, con
 
 /* FIB_ERR_DEVICE with the first error's text once the device is lost. */
 enum fib_status fib_cuda_alive(const struct cuda_device *device, struct fib_error *err);
+
+/* The stream that is meant: our own for NULL. The legacy default stream is never used: after some
+ * ten launches into it every kernel of every graph of the process starts 0.18 us later (seen on an
+ * H200, driver 580). */
+static inline cudaStream_t fib_cuda_on(const struct cuda_device *device,
+                                       const struct fib_stream *stream)
+{
+    return stream ? stream->handle : device->stream.handle;
+}
 
 /* cuda_memory.c */
 uint64_t fib_cuda_free_bytes(struct fib_device *device);
@@ -92,6 +101,9 @@ enum fib_status fib_cuda_compare_slots(struct fib_device *device, const void *ba
                                        uint32_t *first_slot, struct fib_error *err);
 
 /* cuda_transfer.c */
+/* Between host and device, after all that is in our stream; waits for the end. */
+enum fib_status fib_cuda_transfer(struct cuda_device *cuda, void *dst, const void *src,
+                                  size_t bytes, enum cudaMemcpyKind kind, struct fib_error *err);
 void fib_cuda_close_staging(struct cuda_device *device);
 
 /* cuda_window.c */

@@ -79,7 +79,7 @@ enum fib_status fib_cuda_fill(struct fib_device *device, const struct fib_fill *
                                      .count = count,
                                      .dst = dst};
     const enum fib_status st = fib_cuda_alive(cuda, err);
-    return st == FIB_OK ? CUDA_TRY(cuda, fib_gpu_fill(NULL, &job), err) : st;
+    return st == FIB_OK ? CUDA_TRY(cuda, fib_gpu_fill(cuda->stream.handle, &job), err) : st;
 }
 
 enum fib_status fib_cuda_set_bytes(struct fib_device *device, void *dst, int byte, size_t bytes,
@@ -87,7 +87,9 @@ enum fib_status fib_cuda_set_bytes(struct fib_device *device, void *dst, int byt
 {
     struct cuda_device *const cuda = cuda_of(device);
     const enum fib_status st = fib_cuda_alive(cuda, err);
-    return st == FIB_OK ? CUDA_TRY(cuda, cudaMemsetAsync(dst, byte, bytes, NULL), err) : st;
+    return st == FIB_OK
+               ? CUDA_TRY(cuda, cudaMemsetAsync(dst, byte, bytes, cuda->stream.handle), err)
+               : st;
 }
 
 enum fib_status fib_cuda_copy(struct fib_device *device, struct fib_stream *stream, void *dst,
@@ -97,7 +99,7 @@ enum fib_status fib_cuda_copy(struct fib_device *device, struct fib_stream *stre
     const enum fib_status st = fib_cuda_alive(cuda, err);
     return st == FIB_OK ? CUDA_TRY(cuda,
                                    cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice,
-                                                   stream ? stream->handle : NULL),
+                                                   fib_cuda_on(cuda, stream)),
                                    err)
                         : st;
 }
@@ -107,7 +109,7 @@ enum fib_status fib_cuda_write(struct fib_device *device, void *dst, const void 
 {
     struct cuda_device *const cuda = cuda_of(device);
     const enum fib_status st = fib_cuda_alive(cuda, err);
-    return st == FIB_OK ? CUDA_TRY(cuda, cudaMemcpy(dst, host, bytes, cudaMemcpyHostToDevice), err)
+    return st == FIB_OK ? fib_cuda_transfer(cuda, dst, host, bytes, cudaMemcpyHostToDevice, err)
                         : st;
 }
 
@@ -115,10 +117,8 @@ enum fib_status fib_cuda_write(struct fib_device *device, void *dst, const void 
 static enum fib_status fetch(struct cuda_device *cuda, uint64_t *words, size_t count,
                              struct fib_error *err)
 {
-    return CUDA_TRY(
-        cuda,
-        cudaMemcpy(words, cuda->scratch->words, count * sizeof(*words), cudaMemcpyDeviceToHost),
-        err);
+    return fib_cuda_transfer(cuda, words, cuda->scratch->words, count * sizeof(*words),
+                             cudaMemcpyDeviceToHost, err);
 }
 
 enum fib_status fib_cuda_checksum(struct fib_device *device, const void *src, size_t bytes,
@@ -128,7 +128,8 @@ enum fib_status fib_cuda_checksum(struct fib_device *device, const void *src, si
     uint64_t total = 0;
     enum fib_status st = fib_cuda_alive(cuda, err);
     if (st == FIB_OK)
-        st = CUDA_TRY(cuda, fib_gpu_checksum(NULL, src, bytes, cuda->scratch->words), err);
+        st = CUDA_TRY(cuda, fib_gpu_checksum(cuda->stream.handle, src, bytes, cuda->scratch->words),
+                      err);
     if (st == FIB_OK)
         st = fetch(cuda, &total, 1, err);
     *sum = fib_gpu_checksum_value(total, bytes);
@@ -142,7 +143,7 @@ enum fib_status fib_cuda_spread(struct fib_device *device, struct fib_stream *st
     struct cuda_device *const cuda = cuda_of(device);
     const enum fib_status st = fib_cuda_alive(cuda, err);
     return st == FIB_OK ? CUDA_TRY(cuda,
-                                   fib_gpu_spread(stream ? stream->handle : NULL, dst, stride_bytes,
+                                   fib_gpu_spread(fib_cuda_on(cuda, stream), dst, stride_bytes,
                                                   slots, slot_count, src, bytes),
                                    err)
                         : st;
@@ -157,8 +158,8 @@ enum fib_status fib_cuda_scan(struct fib_device *device, const void *src, size_t
     enum fib_status st = fib_cuda_alive(cuda, err);
     if (st == FIB_OK)
         st = CUDA_TRY(cuda,
-                      fib_gpu_scan(NULL, src, (unsigned)elem_bytes, count, mask, pattern,
-                                   cuda->scratch->words),
+                      fib_gpu_scan(cuda->stream.handle, src, (unsigned)elem_bytes, count, mask,
+                                   pattern, cuda->scratch->words),
                       err);
     if (st == FIB_OK)
         st = fetch(cuda, found, 2, err);
@@ -182,8 +183,8 @@ enum fib_status fib_cuda_compare_slots(struct fib_device *device, const void *ba
         spans[k] = (struct fib_gpu_span){skipped[k].first, skipped[k].last};
     if (st == FIB_OK)
         st = CUDA_TRY(cuda,
-                      fib_gpu_compare_slots(NULL, base, stride_bytes, slot_count, spans,
-                                            skipped_count, cuda->scratch->words),
+                      fib_gpu_compare_slots(cuda->stream.handle, base, stride_bytes, slot_count,
+                                            spans, skipped_count, cuda->scratch->words),
                       err);
     if (st == FIB_OK)
         st = fetch(cuda, &found, 1, err);

@@ -24,6 +24,14 @@ static enum fib_status need_staging(struct cuda_device *cuda, struct fib_error *
     return st;
 }
 
+enum fib_status fib_cuda_transfer(struct cuda_device *cuda, void *dst, const void *src,
+                                  size_t bytes, enum cudaMemcpyKind kind, struct fib_error *err)
+{
+    const cudaStream_t stream = cuda->stream.handle;
+    const enum fib_status st = CUDA_TRY(cuda, cudaMemcpyAsync(dst, src, bytes, kind, stream), err);
+    return st == FIB_OK ? CUDA_TRY(cuda, cudaStreamSynchronize(stream), err) : st;
+}
+
 void fib_cuda_close_staging(struct cuda_device *cuda)
 {
     for (int i = 0; i < 2; i++) {
@@ -96,5 +104,5 @@ enum fib_status fib_cuda_read(struct fib_device *device, void *host, const void 
         return st;
     if (bytes >= LONG_BYTES)
         return read_long(cuda, host, src, bytes, err);
-    return CUDA_TRY(cuda, cudaMemcpy(host, src, bytes, cudaMemcpyDeviceToHost), err);
+    return fib_cuda_transfer(cuda, host, src, bytes, cudaMemcpyDeviceToHost, err);
 }

@@ -62,8 +62,10 @@ static enum fib_status cuda_synchronize(struct fib_device *device, struct fib_st
 {
     struct cuda_device *const cuda = (struct cuda_device *)device;
     const enum fib_status st = fib_cuda_alive(cuda, err);
-    return st == FIB_OK ? CUDA_TRY(cuda, cudaStreamSynchronize(stream ? stream->handle : NULL), err)
-                        : st;
+    if (st != FIB_OK)
+        return st;
+    return stream ? CUDA_TRY(cuda, cudaStreamSynchronize(stream->handle), err)
+                  : CUDA_TRY(cuda, cudaDeviceSynchronize(), err);
 }
 
 static const char *cuda_timer_refusal(const struct fib_device *device, enum fib_timer timer)
@@ -301,6 +303,7 @@ enum fib_status fib_device_cuda_open(struct fib_pool *pool, int ordinal, struct 
     struct cuda_device *const cuda = fib_zalloc(sizeof(*cuda));
     cuda->base.ops = &cuda_ops;
     cuda->base.pool = pool;
+    cuda->base.stream = &cuda->stream;
     cuda->ordinal = ordinal;
     st = open_context(cuda, err);
     if (st == FIB_OK)

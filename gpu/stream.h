@@ -9,7 +9,7 @@ struct CUstream_st;
 struct fib_stream;
 
 /* The CUDA stream behind a device stream, as the runtime, the driver and every CUDA library name
- * it. Of NULL it is the legacy default stream. The result lives as long as the stream; the caller
+ * it; `stream` is not NULL. The result lives as long as the stream; the caller
  * only enqueues into it. */
 struct CUstream_st *fib_cuda_stream(const struct fib_stream *stream);
 

@@ -269,7 +269,7 @@ static void expect_all(struct gpu_test *t, struct bench *b, const char *what, do
     struct fib_error err = {0};
     int64_t wrong = 0;
     double seen = wanted;
-    GPU_OK(t, call(b, NULL, 0, &err), &err);
+    GPU_OK(t, call(b, t->device->stream, 0, &err), &err);
     GPU_OK(t, fib_tensors_synchronize(b->tensors, &err), &err);
     const struct fib_tensor *out = &b->problem.tensors[GEMM_OUT];
     const void *host = fib_tensors_host(b->tensors, 0, GEMM_OUT, &err);

@@ -141,7 +141,7 @@ static enum fib_status call_kernel(struct gpu_test *t, struct norm_case *c, stru
     if (st == FIB_OK) {
         snprintf(c->resolved, sizeof c->resolved, "%s",
                  impl->resolved(prepared, reason, sizeof reason));
-        st = impl->run(prepared, NULL, err);
+        st = impl->run(prepared, t->device->stream, err);
     }
     if (st == FIB_OK)
         st = t->device->ops->synchronize(t->device, NULL, err);
