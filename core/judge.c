@@ -18,7 +18,7 @@ struct fib_judge {
     int64_t *rows;
     int64_t row_count;
     struct fib_oracle_inputs inputs;
-    void *inout_copy[FIB_MAX_TENSORS]; /* content before the call, for in-place tensors */
+    void *inout_copy[FIB_MAX_TENSORS]; /* in-place tensors before the call, rows as needed */
     struct fib_oracle_rows oracle;     /* row_count * row_elems numbers per checked tensor */
 };
 
@@ -58,23 +58,39 @@ static void oracle_body(void *context, int64_t first, int64_t last)
     }
 }
 
+/* What the oracle reads of an input: its rows, or all of it. In-place tensors are copied, since the
+ * call changes them. Pages of a buffer that nobody touches take no memory. */
+static enum fib_status collect_input(struct fib_judge *judge, int t, struct fib_error *err)
+{
+    const struct fib_tensor *const tensor = &judge->problem->tensors[t];
+    const bool in_rows = tensor->row_elems > 0;
+    const unsigned char *const host =
+        in_rows ? fib_tensors_host_rows(judge->tensors, 0, t, judge->rows, judge->row_count, err)
+                : fib_tensors_host(judge->tensors, 0, t, err);
+    if (!host)
+        return err->status;
+    judge->inputs.data[t] = host;
+    if (tensor->role != FIB_INOUT)
+        return FIB_OK;
+    unsigned char *const copy = fib_zalloc(fib_tensor_bytes(tensor));
+    const size_t row_bytes = (size_t)tensor->row_elems * fib_dtype_bytes(tensor->dtype);
+    for (int64_t i = 0; in_rows && i < judge->row_count; i++) {
+        const size_t offset = (size_t)judge->rows[i] * row_bytes;
+        memcpy(copy + offset, host + offset, row_bytes);
+    }
+    if (!in_rows)
+        memcpy(copy, host, fib_tensor_bytes(tensor));
+    judge->inputs.data[t] = judge->inout_copy[t] = copy;
+    return FIB_OK;
+}
+
 static enum fib_status collect_inputs(struct fib_judge *judge, struct fib_error *err)
 {
-    for (int t = 0; t < judge->problem->tensor_count; t++) {
-        const struct fib_tensor *const tensor = &judge->problem->tensors[t];
-        if (tensor->role == FIB_OUTPUT)
-            continue;
-        const void *const host = fib_tensors_host(judge->tensors, 0, t, err);
-        if (!host)
-            return err->status;
-        judge->inputs.data[t] = host;
-        if (tensor->role != FIB_INOUT)
-            continue;
-        judge->inout_copy[t] = fib_zalloc(fib_tensor_bytes(tensor));
-        memcpy(judge->inout_copy[t], host, fib_tensor_bytes(tensor));
-        judge->inputs.data[t] = judge->inout_copy[t];
-    }
-    return FIB_OK;
+    enum fib_status st = FIB_OK;
+    for (int t = 0; t < judge->problem->tensor_count && st == FIB_OK; t++)
+        if (judge->problem->tensors[t].role != FIB_OUTPUT)
+            st = collect_input(judge, t, err);
+    return st;
 }
 
 static void run_oracle(struct fib_judge *judge)

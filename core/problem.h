@@ -34,7 +34,8 @@ struct fib_tensor {
     int64_t shape[FIB_MAX_RANK];
     struct fib_fill fill;      /* inputs and in-place tensors */
     enum fib_check_kind check; /* outputs and in-place tensors */
-    int64_t row_elems;         /* outputs and in-place tensors that are checked */
+    int64_t row_elems;         /* outputs and in-place tensors that are checked; inputs of which row
+                                  r of the outputs needs nothing but row r; 0 = not in rows */
 };
 
 int64_t fib_tensor_elems(const struct fib_tensor *tensor);

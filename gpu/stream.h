@@ -9,8 +9,8 @@ struct CUstream_st;
 struct fib_stream;
 
 /* The CUDA stream behind a device stream, as the runtime, the driver and every CUDA library name
- * it; `stream` is not NULL. The result lives as long as the stream; the caller
- * only enqueues into it. */
+ * it. NULL, which a CUDA device never passes to an adapter, gives NULL. The result lives as long as
+ * the stream; the caller only enqueues into it. */
 struct CUstream_st *fib_cuda_stream(const struct fib_stream *stream);
 
 /* Turns the CUDA runtime's error code of a launch into a status: FIB_OK for 0, else FIB_ERR_DEVICE

@@ -256,6 +256,7 @@ static void build(struct fib_problem *problem, const struct gemm_shape *shape, b
     out.role = FIB_OUTPUT;
     out.dtype = shape->out;
     out.check = FIB_CHECK_FLOAT;
+    a.row_elems = shape->k;
     out.row_elems = shape->n;
     fib_problem_add(problem, &a);
     fib_problem_add(problem, &b);

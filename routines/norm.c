@@ -188,7 +188,7 @@ static struct fib_tensor activation(const struct norm_params *p, bool takes_head
         .dtype = dtype,
         .rank = 2,
         .shape = {p->batch_size, p->hidden_size},
-        .row_elems = role == FIB_INPUT ? 0 : p->hidden_size,
+        .row_elems = p->hidden_size,
     };
     if (takes_heads && p->num_heads != FIB_UNSET_I64) {
         t.rank = 3;

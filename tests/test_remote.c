@@ -224,6 +224,10 @@ static void judge(bool remote, const struct writer *how, double flops_budget, bo
     struct writer writer = *how;
     writer.tensors = tensors;
     const struct fib_judge_call call = {.call = write_output, .context = &writer};
+    const size_t weight_bytes = (size_t)COLS * 2, whole_bytes = (size_t)ROWS * COLS * 2;
+    assert_true(!remote || read_bytes >= weight_bytes);
+    if (remote && flops_budget < 1e6) /* of x only the rows that are looked at */
+        assert_true(read_bytes < whole_bytes / 2);
     read_bytes = 0;
     *found = (struct fib_verification){0};
     assert_int_equal(full ? fib_judge_full(made, &call, found, checksum, &err)

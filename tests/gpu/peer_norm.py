@@ -1,15 +1,19 @@
-"""rmsnorm and fused_add_rmsnorm of public libraries beside fib-bench, alternating in one run.
+"""The norm routines of public libraries beside fib-bench, alternating in one run.
 
 Needs PyTorch; FlashInfer and quack are used where they import. Each library is timed like a graph
-window of fib-bench: N calls in one CUDA graph over copies of the tensors that together pass three
-times the L2, or, where that would be too many copies, every copy once per replay with the L2
-filled with other lines before it, outside the timed interval.
+window of fib-bench: N calls in one CUDA graph over copies of all tensors (inputs, weights, outputs)
+that together pass three times the L2, or, where that would be too many copies, every copy once per
+replay with the L2 filled with other lines before it, outside the timed interval. What a library
+returns is kept until the end of the capture: else the allocator would give every call the same
+output, which then never leaves the cache.
 
-Usage: peer_norm.py FIB_BENCH LIST [--passes 5] [--out FILE] [--match REGEX] [--flags "..."]
-One pass times the whole list with fib-bench, then with every library; medians of the passes are
-compared. Output: one JSON object a line and routine, and a table on stdout.
+Usage: peer_norm.py FIB_BENCH LIST [--passes 5] [--out FILE] [--match REGEX] [--flags "..."] [--pdl]
+The list is worked off in groups of cases. A pass times a group with fib-bench, then with every
+library; medians of the passes are compared. Output: one JSON object a case, and a table on stdout.
 """
 import argparse
+import functools
+import gc
 import json
 import math
 import os
@@ -19,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +35,10 @@ torch._dynamo.config.accumulated_recompile_limit = 100000
 COLD_BYTES = 3 * torch.cuda.get_device_properties(0).L2_cache_size
 MOST_COPIES = 1024
 WINDOWS = 12
+GROUP_BYTES = 50 << 30  # of tensors that live at the same time, and
+GROUP_CASES = 24
+FP8 = torch.float8_e4m3fn
+FP8_MAX = torch.finfo(FP8).max
 
 
 def optional(name):
@@ -42,13 +51,47 @@ def optional(name):
         return None
 
 
+class Case:
+    """A line of the list as these libraries see it."""
+
+    def __init__(self, line):
+        flags, words = {}, shlex.split(line)
+        for at, word in enumerate(words):
+            if word.startswith("--"):
+                flags[word[2:]] = words[at + 1] if at + 1 < len(words) else ""
+        self.line = line
+        self.routine = flags["routine"]
+        heads = flags.get("num_heads")
+        self.shape = tuple(int(n) for n in (flags["batch_size"], heads, flags["hidden_size"]) if n)
+        self.dtype = getattr(torch, flags.get("input_dtype", "bfloat16"))
+        self.scale = float(flags.get("scale", "1"))
+        self.gemma = float("gemma" in self.routine)
+        self.adds = "add" in self.routine
+        self.layer = "layernorm" in self.routine
+        self.quant = self.routine.endswith("_quant")
+        size = torch.empty(0, dtype=self.dtype).element_size()
+        count = math.prod(self.shape)
+        out_size = 1 if self.quant else size
+        moved = (1 + 2 * self.adds) * size + out_size
+        self.footprint = count * ((1 + self.adds) * size + out_size * (self.quant or not self.adds))
+        self.footprint += self.shape[-1] * (8 if self.layer else size)
+        self.bytes = count * moved + self.shape[-1] * (8 if self.layer else size)
+        self.wanted = max(2, math.ceil(COLD_BYTES / self.footprint) + 1)
+        self.copies = min(self.wanted, MOST_COPIES)
+        self.held = self.copies * self.footprint * 4  # inputs and the outputs of three libraries
+
+    def key(self):
+        return self.routine, self.shape, str(self.dtype).split(".")[1]
+
+
 class Timed:
-    """A library's calls on one shape, captured once and replayed in every pass."""
+    """A library's calls on one case, captured once and replayed in every pass."""
 
     def __init__(self, calls, flush):
         self.flush = flush
         self.count = len(calls)
         self.calls = calls  # they own the tensors that the graph reads
+        self.kept = []
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -57,13 +100,11 @@ class Timed:
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
-        rounds = 1
         with torch.cuda.graph(self.graph):
-            for call in calls:
-                call()
+            self.kept = [call() for call in calls]
+        self.rounds = 1
         if not flush:  # long windows, so that the launch of a graph does not count
-            rounds = max(1, math.ceil(1000.0 / max(self.window_us(None), 1.0)))
-        self.rounds = rounds
+            self.rounds = max(1, math.ceil(1000.0 / max(self.window_us(None), 1.0)))
 
     def window_us(self, junk, rounds=1):
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -84,87 +125,162 @@ class Timed:
         return statistics.median(windows) / (self.count * self.rounds)
 
 
-def rms_calls(libraries, rows, cols, copies):
-    x = torch.randn(copies, rows, cols, device="cuda", dtype=torch.bfloat16)
-    y = torch.empty_like(x)
-    w = torch.randn(copies, cols, device="cuda", dtype=torch.bfloat16)  # cold like the rest
-    made = {}
-    fi, quack = libraries["flashinfer"], libraries["quack"]
+def random(case, *shape, dtype=None):
+    return torch.randn(*shape, device="cuda", dtype=dtype or case.dtype)
+
+
+def clamped(value, scale):
+    return (value / scale).clamp(-FP8_MAX, FP8_MAX).to(FP8)
+
+
+def torch_function(case):
+    """The routine as plain PyTorch, for torch.compile."""
+    cols, scale = (case.shape[-1],), case.scale
+
+    def plain(x, w):
+        return F.rms_norm(x, cols, w + case.gemma if case.gemma else w, EPS)
+
+    def rms(x, w):
+        return clamped(plain(x, w).float(), scale) if case.quant else plain(x, w)
+
+    def rms_add(x, r, w):
+        h = x + r
+        return rms(h, w), h
+
+    def layer(x, gamma, beta):
+        y = F.layer_norm(x.float(), cols, gamma, beta, EPS).bfloat16()
+        return clamped((y.float() / scale).bfloat16().float(), 1.0)
+    return torch.compile(layer if case.layer else rms_add if case.adds else rms, dynamic=False)
+
+
+def flashinfer_calls(fi, case, pdl, x, r, w, beta, y):
+    if case.layer:
+        scale = torch.full((1,), case.scale, device="cuda")
+        return [lambda i=i: fi.norm.layernorm_quant(y[i], x[i], w[i], beta[i], scale, EPS, enable_pdl=pdl)
+                for i in range(case.copies)]
+    name = re.sub("^gemma_(fused_add_)?", r"gemma_\1", case.routine)
+    function = getattr(fi.norm, name)
+    if case.quant:
+        scale = torch.full((1,), case.scale, device="cuda")
+        lead = (lambda i: (y[i], x[i], r[i], w[i])) if case.adds else (lambda i: (y[i], x[i], w[i]))
+        return [lambda a=lead(i): function(*a, scale, EPS, enable_pdl=pdl) for i in range(case.copies)]
+    if case.adds:
+        return [lambda a=(x[i], r[i], w[i]): function(*a, EPS, enable_pdl=pdl)
+                for i in range(case.copies)]
+    return [lambda a=(x[i], w[i]), o=y[i]: function(*a, EPS, out=o, enable_pdl=pdl)
+            for i in range(case.copies)]
+
+
+def calls_of(libraries, case, pdl):
+    """Calls of each library. FlashInfer's come last: it adds in place."""
+    n, cols = case.copies, case.shape[-1]
+    x = random(case, n, *case.shape)
+    r = random(case, n, *case.shape) if case.adds else None
+    w = random(case, n, cols, dtype=torch.float32 if case.layer else None)
+    beta = random(case, n, cols, dtype=torch.float32) if case.layer else None
+    inputs = [(x[i], *((r[i],) if case.adds else ()), w[i], *((beta[i],) if case.layer else ()))
+              for i in range(n)]
+    made, fi, quack = {}, libraries["flashinfer"], libraries["quack"]
+    compiled = torch_function(case)
+    made["torch.compile"] = [lambda a=a: compiled(*a) for a in inputs]
+    if quack and not case.quant:
+        forward = functools.partial(quack.rmsnorm_fwd, eps=EPS, weight_offset=case.gemma)
+        made["quack"] = [lambda i=i: forward(x[i], w[i], residual=r[i] if case.adds else None)[:2]
+                         for i in range(n)]
     if fi:
-        made["flashinfer"] = [lambda i=i: fi.rmsnorm(x[i], w[i], EPS, out=y[i]) for i in range(copies)]
-    compiled = torch.compile(lambda t, v: F.rms_norm(t, (cols,), v, EPS), dynamic=False)
-    made["torch.compile"] = [lambda i=i: compiled(x[i], w[i]) for i in range(copies)]
-    if quack:
-        made["quack"] = [lambda i=i: quack.rmsnorm_fwd(x[i], w[i], eps=EPS) for i in range(copies)]
+        y = None
+        if case.quant or not case.adds:
+            y = torch.empty(x.shape, device="cuda", dtype=FP8 if case.quant else case.dtype)
+        made["flashinfer"] = flashinfer_calls(fi, case, pdl, x, r, w, beta, y)
     return made
 
 
-def add_calls(libraries, rows, cols, copies):
-    x = torch.randn(copies, rows, cols, device="cuda", dtype=torch.bfloat16)
-    r = torch.randn_like(x)
-    w = torch.randn(copies, cols, device="cuda", dtype=torch.bfloat16)  # cold like the rest
-    made = {}
-    fi, quack = libraries["flashinfer"], libraries["quack"]
-
-    def fused(a, b, v):
-        s = a + b
-        return F.rms_norm(s, (cols,), v, EPS), s
-    compiled = torch.compile(fused, dynamic=False)
-    made["torch.compile"] = [lambda i=i: compiled(x[i], r[i], w[i]) for i in range(copies)]
-    if quack:
-        made["quack"] = [lambda i=i: quack.rmsnorm_fwd(x[i], w[i], residual=r[i], eps=EPS)
-                         for i in range(copies)]
-    if fi:  # last: it works in place
-        made["flashinfer"] = [lambda i=i: fi.fused_add_rmsnorm(x[i], r[i], w[i], EPS)
-                              for i in range(copies)]
-    return made
-
-
-MAKERS = {"rmsnorm": (rms_calls, 2), "fused_add_rmsnorm": (add_calls, 4)}
-
-
-def shape_of(line):
-    words = shlex.split(line)
-    flags = dict(zip(words[::2], words[1::2]))
-    if flags.get("--input_dtype", "bfloat16") != "bfloat16" or "--num_heads" in flags:
-        return None
-    routine = flags.get("--routine")
-    if routine not in MAKERS:
-        return None
-    return routine, int(flags["--batch_size"]), int(flags["--hidden_size"])
-
-
-def capture(libraries, routine, rows, cols):
-    maker, tensors = MAKERS[routine]
-    footprint = (tensors * rows + 1) * cols * 2
-    wanted = max(2, math.ceil(COLD_BYTES / footprint) + 1)
-    copies = min(wanted, MOST_COPIES)
+def capture(libraries, case, pdl):
     timed = {}
-    for name, calls in maker(libraries, rows, cols, copies).items():
+    for name, calls in calls_of(libraries, case, pdl).items():
         try:
-            timed[name] = Timed(calls, wanted > copies)
+            timed[name] = Timed(calls, case.wanted > case.copies)
         except Exception as error:
-            print(f"{routine} {rows}x{cols} {name}: {type(error).__name__}: {error}"[:200],
-                  file=sys.stderr)
+            print(f"{case.line} {name}: {type(error).__name__}: {error}"[:300], file=sys.stderr)
             torch.cuda.synchronize()
     return timed
 
 
-def fib_pass(program, lines, folder, number, flags):
-    path = os.path.join(folder, "lines.txt")
-    out = os.path.join(folder, f"pass{number}.csv")
+def compile_only(libraries, cases, pdl):
+    """One call of everything, so that the compilers' caches on disk are filled."""
+    for case in cases:
+        case.copies = 2
+        try:
+            for calls in calls_of(libraries, case, pdl).values():
+                calls[0]()
+            torch.cuda.synchronize()
+        except Exception as error:
+            print(f"{case.line}: {type(error).__name__}: {error}"[:300], file=sys.stderr)
+
+
+def fill_caches(jobs):
+    """The same program on parts of the list: compilers use one core each."""
+    parts = [subprocess.Popen([sys.executable, *sys.argv, "--part", f"{i}/{jobs}"],
+                              stdout=subprocess.DEVNULL) for i in range(jobs)]
+    for part in parts:
+        part.wait()
+
+
+def groups_of(cases):
+    group, held = [], 0
+    for case in cases:
+        if group and (held + case.held > GROUP_BYTES or len(group) == GROUP_CASES):
+            yield group
+            group, held = [], 0
+        group.append(case)
+        held += case.held
+    if group:
+        yield group
+
+
+def fib_pass(options, group, folder):
+    path, out = os.path.join(folder, "lines.txt"), os.path.join(folder, "pass.csv")
     with open(path, "w") as file:
-        file.write("\n".join(lines) + "\n")
-    subprocess.run([program, "--testlist", path, "--output_path", out, "--backends", "cuda",
-                    "--quiet", *flags], check=False, stdout=subprocess.DEVNULL)
+        file.write("\n".join(case.line for case in group) + "\n")
+    subprocess.run([options.program, "--testlist", path, "--output_path", out, "--backends", "cuda",
+                    "--quiet", "--force", *(["--enable_pdl"] if options.pdl else []),
+                    *shlex.split(options.flags)], check=False, stdout=subprocess.DEVNULL)
     medians = {}
     for text in open(out.replace(".csv", ".jsonl")):
         record = json.loads(text)
         if record.get("kind") == "result" and record["time"]:
-            key = (record["routine"], record["params"]["batch_size"],
-                   record["params"]["hidden_size"])
-            medians[key] = record["time"]["median"] / 1e6
+            medians[record["line"]] = (record["time"]["median"] / 1e6, record["resolved_backend"])
     return medians
+
+
+def time_group(options, libraries, group, junk, folder):
+    timed = [capture(libraries, case, options.pdl) for case in group]
+    seen, ran = [{} for _ in group], [""] * len(group)
+    for _ in range(options.passes):
+        for line, (us, resolved) in fib_pass(options, group, folder).items():
+            seen[line - 1].setdefault("fib-bench", []).append(us)
+            ran[line - 1] = resolved
+        for at, libraries_timed in enumerate(timed):
+            for name, one in libraries_timed.items():
+                seen[at].setdefault(name, []).append(one.median_us(junk))
+    return zip(group, seen, ran)
+
+
+def report(case, seen, ran, out):
+    medians = {name: statistics.median(values) for name, values in seen.items()}
+    ours = medians.get("fib-bench", math.nan)
+    peers = {name: us for name, us in medians.items() if name != "fib-bench"}
+    best = min(peers, key=peers.get) if peers else "-"
+    ratio = ours / peers[best] if peers else math.nan
+    shape = "x".join(map(str, case.shape))
+    print(f"{case.routine:24}{shape:>14} {case.key()[2]:9}{ours:>9.3f} {case.bytes / ours * 1e-6:6.2f}  "
+          f"{best:14}{peers.get(best, math.nan):>9.3f} {ratio:>6.3f}"
+          f"{'  behind' if not ratio <= 1.01 else '':8} {ran}", flush=True)
+    if out:
+        out.write(json.dumps({"routine": case.routine, "shape": case.shape, "dtype": case.key()[2],
+                              "ran": ran, "us": medians, "passes": seen}) + "\n")
+        out.flush()
+    return not ratio <= 1.01
 
 
 def main():
@@ -175,40 +291,33 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--match", default=".")
     parser.add_argument("--flags", default="", help="more flags for fib-bench, as one word")
+    parser.add_argument("--pdl", action="store_true", help="dependent launches where there are any")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2))
+    parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     libraries = {"flashinfer": optional("flashinfer"), "quack": optional("quack.rmsnorm")}
-    lines = [line.strip() for line in open(options.list)
-             if line.strip() and line[0] != "#" and re.search(options.match, line)
-             and shape_of(line.strip())]
-    shapes = [shape_of(line) for line in lines]
-    timed = {shape: capture(libraries, *shape) for shape in shapes}
+    cases = [Case(line.strip()) for line in open(options.list)
+             if line.strip() and line[0] != "#" and re.search(options.match, line)]
+    if options.part:
+        part, parts = map(int, options.part.split("/"))
+        return compile_only(libraries, cases[part::parts], options.pdl)
+    start = time.time()
+    fill_caches(options.jobs)
+    print(f"compiled in {time.time() - start:.0f} s", file=sys.stderr)
     junk = torch.zeros(COLD_BYTES, dtype=torch.int8, device="cuda")
-    seen = {shape: {} for shape in shapes}
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(options.passes):
-            for shape, us in fib_pass(options.program, lines, folder, number,
-                                      shlex.split(options.flags)).items():
-                seen[shape].setdefault("fib-bench", []).append(us)
-            for shape in shapes:
-                for name, one in timed[shape].items():
-                    seen[shape].setdefault(name, []).append(one.median_us(junk))
     out = open(options.out, "w") if options.out else None
-    print(f"{'routine':20}{'shape':>14}{'fib-bench':>11}  best peer                 ratio")
-    behind = 0
-    for shape in shapes:
-        medians = {name: statistics.median(values) for name, values in seen[shape].items()}
-        ours = medians.get("fib-bench", float("nan"))
-        peers = {name: us for name, us in medians.items() if name != "fib-bench"}
-        best = min(peers, key=peers.get) if peers else "-"
-        ratio = ours / peers[best] if peers else float("nan")
-        behind += ratio > 1.01
-        print(f"{shape[0]:20}{shape[1]:>7}x{shape[2]:<6}{ours:>11.3f}  {best:15}"
-              f"{peers.get(best, float('nan')):>9.3f} {ratio:>7.3f}{'  behind' if ratio > 1.01 else ''}")
-        if out:
-            out.write(json.dumps({"routine": shape[0], "rows": shape[1], "cols": shape[2],
-                                  "us": medians, "passes": seen[shape]}) + "\n")
-    print(f"{len(shapes)} shapes, {behind} behind by more than 1 %")
+    behind = count = 0
+    print(f"{'routine':24}{'shape':>14} {'dtype':9}{'fib us':>9} {'TB/s':>6}  best peer{'':>14} ratio")
+    with tempfile.TemporaryDirectory() as folder:
+        for group in groups_of(cases):
+            for case, seen, ran in time_group(options, libraries, group, junk, folder):
+                behind += report(case, seen, ran, out)
+                count += 1
+            gc.collect()
+            torch.cuda.empty_cache()
+    print(f"{count} cases, {behind} behind by more than 1 %; {time.time() - start:.0f} s")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
