@@ -17,7 +17,12 @@
 #define FIB_CLONES
 #endif
 
-/* Helpers that a cloned function calls must be inlined into it, or they stay baseline code. */
+/* Helpers that a cloned function calls must be inlined into it, or they stay baseline code. Those
+ * in a header may also serve a device's kernels. */
+#ifdef __CUDACC__
+#define FIB_INLINE static __host__ __device__ __forceinline__
+#else
 #define FIB_INLINE static inline __attribute__((always_inline))
+#endif
 
 #endif

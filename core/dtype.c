@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/clones.h"
+#include "core/element.h"
 
 struct dtype_row {
     const char *name;
@@ -204,25 +205,6 @@ double fib_dtype_round(enum fib_dtype dtype, double value)
 
 /* ---- bulk: float32 to and from the narrow formats ---- */
 
-FIB_INLINE float bits_to_f32(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-FIB_INLINE uint32_t f32_to_bits(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-FIB_INLINE uint32_t select_u32(bool condition, uint32_t yes, uint32_t no)
-{
-    return condition ? yes : no;
-}
-
 /* float32 of a code with its sign already moved away. A subnormal gets the exponent of the smallest
  * normal and loses it again by one exact subtraction, so no subnormal float32 ever occurs. */
 FIB_INLINE float widen(uint32_t magnitude, uint32_t sign, int mantissa_bits, int bias,
@@ -233,16 +215,16 @@ FIB_INLINE float widen(uint32_t magnitude, uint32_t sign, int mantissa_bits, int
     const uint32_t one = UINT32_C(1) << 23;
     const uint32_t shifted = magnitude << up;
     const uint32_t tiny =
-        f32_to_bits(bits_to_f32(shifted + rebias + one) - bits_to_f32(rebias + one));
-    uint32_t bits = select_u32(shifted < one, tiny, shifted + rebias);
+        fib_f32_to_bits(fib_bits_to_f32(shifted + rebias + one) - fib_bits_to_f32(rebias + one));
+    uint32_t bits = fib_select_u32(shifted < one, tiny, shifted + rebias);
     /* Infinity keeps a zero mantissa, NaN keeps a non-zero one. */
-    bits = select_u32(magnitude >= first_special, shifted | 0x7f800000u, bits);
-    return bits_to_f32(bits | sign);
+    bits = fib_select_u32(magnitude >= first_special, shifted | 0x7f800000u, bits);
+    return fib_bits_to_f32(bits | sign);
 }
 
 FIB_INLINE float widen_bf16(uint16_t code)
 {
-    return bits_to_f32((uint32_t)code << 16);
+    return fib_bits_to_f32((uint32_t)code << 16);
 }
 
 FIB_INLINE float widen_f16(uint16_t code)
@@ -260,49 +242,6 @@ FIB_INLINE float widen_e5m2(uint8_t code)
     return widen(code & 0x7fu, (code & 0x80u) << 24, 2, 15, 0x7c);
 }
 
-/* Code of a float32: `limit` and everything above it becomes over_code. A result below the smallest
- * normal is rounded by adding a power of two whose last place is the format's smallest number. */
-FIB_INLINE uint32_t narrow(float value, int mantissa_bits, int bias, uint32_t limit,
-                           uint32_t over_code, uint32_t nan_code, uint32_t sign_shift)
-{
-    const uint32_t bits = f32_to_bits(value);
-    const uint32_t magnitude = bits & 0x7fffffffu;
-    const uint32_t sign = (bits & 0x80000000u) >> sign_shift;
-    const int down = 23 - mantissa_bits;
-    const uint32_t magic = (uint32_t)(127 - bias + 1 + down) << 23;
-    const uint32_t tiny = f32_to_bits(bits_to_f32(magnitude) + bits_to_f32(magic)) - magic;
-    const uint32_t odd = (magnitude >> down) & 1;
-    const uint32_t rebias = (uint32_t)(127 - bias) << 23;
-    const uint32_t normal = (magnitude - rebias + (UINT32_C(1) << (down - 1)) - 1 + odd) >> down;
-    const uint32_t first_normal = (uint32_t)(127 - bias + 1) << 23;
-    uint32_t code = select_u32(magnitude < first_normal, tiny, normal);
-    code = select_u32(magnitude >= limit, over_code, code) | sign;
-    return select_u32(magnitude > 0x7f800000u, nan_code, code);
-}
-
-FIB_INLINE uint16_t narrow_bf16(float value)
-{
-    const uint32_t bits = f32_to_bits(value);
-    const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    return (uint16_t)select_u32((bits & 0x7fffffffu) > 0x7f800000u, 0x7fc0, rounded);
-}
-
-FIB_INLINE uint16_t narrow_f16(float value)
-{
-    /* 65520 is half-way between the largest number and what would follow it: it rounds up. */
-    return (uint16_t)narrow(value, 10, 15, 0x477ff000u, 0x7c00, 0x7e00, 16);
-}
-
-FIB_INLINE uint8_t narrow_e4m3(float value)
-{
-    return (uint8_t)narrow(value, 3, 7, 0x43e00000u, 0x7e, 0x7f, 24);
-}
-
-FIB_INLINE uint8_t narrow_e5m2(float value)
-{
-    return (uint8_t)narrow(value, 2, 15, 0x47600000u, 0x7b, 0x7f, 24);
-}
-
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in parentheses */
 #define BULK_LOOP(format, code_type)                                                               \
     FIB_CLONES static void format##_to_f32(const code_type *restrict src, float *restrict dst,     \
@@ -315,7 +254,7 @@ FIB_INLINE uint8_t narrow_e5m2(float value)
                                              size_t count)                                         \
     {                                                                                              \
         for (size_t i = 0; i < count; i++)                                                         \
-            dst[i] = narrow_##format(src[i]);                                                      \
+            dst[i] = fib_narrow_##format(src[i]);                                                  \
     }
 
 BULK_LOOP(bf16, uint16_t)

@@ -10,96 +10,17 @@
 #include <string.h>
 
 #include "core/clones.h"
+#include "core/element.h"
 #include "core/pool.h"
 
 enum { BLOCK = 256, FILL_GRAIN = 16384 };
 
-/* 2^64 / golden ratio, odd: consecutive multiples of it are spread over all 64 bits. */
-static const uint64_t weyl_step = UINT64_C(0x9e3779b97f4a7c15);
-
-/* Finaliser of splitmix64: a bijection in which every input bit moves about half the output. */
-FIB_INLINE uint64_t mix64(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 uint64_t fib_fill_key(uint64_t seed, const char *tensor_name, uint32_t draw)
 {
-    uint64_t key = mix64(seed + weyl_step);
+    uint64_t key = fib_mix64(seed + fib_weyl_step);
     for (const char *c = tensor_name; *c; c++)
-        key = mix64((key ^ (unsigned char)*c) + weyl_step);
-    return mix64((key ^ (UINT64_C(1) << 32 | draw)) + weyl_step);
-}
-
-/* ---- draws ---- */
-
-/* -ln(y) for a normal y in (0, 1]: exponent by integer operations, the mantissa in
- * [sqrt(1/2), sqrt(2)) by a polynomial (relative error about 2e-7). */
-FIB_INLINE float minus_log(float y)
-{
-    int32_t bits;
-    memcpy(&bits, &y, sizeof(bits));
-    const int32_t exponent = (bits - 0x3f3504f3) >> 23;
-    const int32_t mantissa = bits - exponent * (1 << 23);
-    float m;
-    memcpy(&m, &mantissa, sizeof(m));
-    const float f = m - 1.0f;
-    float p = -0.0989535074f;
-    p = fmaf(p, f, 0.161262479f);
-    p = fmaf(p, f, -0.172782061f);
-    p = fmaf(p, f, 0.199133479f);
-    p = fmaf(p, f, -0.249689070f);
-    p = fmaf(p, f, 0.333346060f);
-    p = fmaf(p, f, -0.500003751f);
-    p = fmaf(p, f, 1.0f);
-    return -fmaf((float)exponent, 0.693147181f, p * f);
-}
-
-/* Quantile of the standard normal for probability (1 + x) / 2, where x is an odd multiple of 2^-24
- * in (-1, 1). With w = -ln(1 - x^2) the quotient of the quantile and x is a smooth function of w
- * below 5 and of sqrt(w) above; both were fitted by interpolation at Chebyshev nodes (relative
- * errors 6e-7 and 4e-7). Both are evaluated for every element, because a select vectorises and a
- * branch does not. */
-FIB_INLINE float normal_quantile(float x)
-{
-    const float w = minus_log(fmaf(-x, x, 1.0f));
-    const float c = w - 2.5f;
-    float centre = 5.03715779e-07f;
-    centre = fmaf(centre, c, -4.48778810e-06f);
-    centre = fmaf(centre, c, -6.41128474e-06f);
-    centre = fmaf(centre, c, 3.07195459e-04f);
-    centre = fmaf(centre, c, -1.77240301e-03f);
-    centre = fmaf(centre, c, -5.90574539e-03f);
-    centre = fmaf(centre, c, 0.348802182f);
-    centre = fmaf(centre, c, 2.12331310f);
-    const float t = sqrtf(w < 0.0f ? 0.0f : w) - 3.0f;
-    float tail = 1.53051365e-03f;
-    tail = fmaf(tail, t, -5.08513818e-03f);
-    tail = fmaf(tail, t, 8.28658655e-03f);
-    tail = fmaf(tail, t, -1.07920060e-02f);
-    tail = fmaf(tail, t, 1.33225915e-02f);
-    tail = fmaf(tail, t, 1.41657922f);
-    tail = fmaf(tail, t, 4.00643502f);
-    return x * (w < 5.0f ? centre : tail);
-}
-
-/* Each draw takes the top bits of its element's word. */
-FIB_INLINE float draw_normal(uint64_t word)
-{
-    const int32_t top24 = (int32_t)(word >> 40);
-    return normal_quantile((float)(2 * top24 + 1 - (1 << 24)) * 0x1p-24f);
-}
-
-FIB_INLINE float draw_uniform(uint64_t word)
-{
-    return (float)(int32_t)(word >> 40) * 0x1p-24f;
-}
-
-FIB_INLINE float draw_int(uint64_t word)
-{
-    return (float)((int32_t)(((word >> 32) * 9) >> 32) - 4);
+        key = fib_mix64((key ^ (unsigned char)*c) + fib_weyl_step);
+    return fib_mix64((key ^ (UINT64_C(1) << 32 | draw)) + fib_weyl_step);
 }
 
 /* Words first, values second: 64-bit and 32-bit lanes do not share a loop well. */
@@ -108,7 +29,8 @@ FIB_INLINE float draw_int(uint64_t word)
                                         float *restrict out)                                       \
     {                                                                                              \
         for (int i = 0; i < BLOCK; i++)                                                            \
-            out[i] = fmaf(scale, draw_##kind(mix64(state + (uint64_t)i * weyl_step)), offset);     \
+            out[i] = fmaf(scale, fib_draw_##kind(fib_mix64(state + (uint64_t)i * fib_weyl_step)),  \
+                          offset);                                                                 \
     }
 
 BLOCK_FUNCTION(normal)
@@ -150,7 +72,7 @@ void fib_fill_range(const struct fib_fill *fill, enum fib_dtype dtype, uint64_t 
     const size_t size_bytes = fib_dtype_bytes(dtype);
     for (size_t done = 0; done < count; done += BLOCK) {
         const size_t n = count - done < BLOCK ? count - done : BLOCK;
-        fill_block(fill, key + (first + done) * weyl_step, block);
+        fill_block(fill, key + (first + done) * fib_weyl_step, block);
         fib_dtype_from_f32(dtype, block, (char *)dst + done * size_bytes, n);
     }
 }
@@ -183,13 +105,6 @@ void fib_fill_host(struct fib_pool *pool, const struct fib_fill *fill, enum fib_
  * order and yet changing places changes the sum. */
 enum { CHUNK_BYTES = 1 << 16, LANES = 8, STRIPE_BYTES = LANES * 8 };
 
-FIB_INLINE uint64_t lane_step(uint64_t lane, uint64_t word)
-{
-    /* The rotation carries high bits down: a product alone never does. */
-    const uint64_t x = (lane ^ word) * UINT64_C(0xff51afd7ed558ccd);
-    return x << 29 | x >> 35;
-}
-
 FIB_CLONES static void checksum_stripes(const unsigned char *bytes, size_t stripe_count,
                                         uint64_t lanes[LANES])
 {
@@ -199,7 +114,7 @@ FIB_CLONES static void checksum_stripes(const unsigned char *bytes, size_t strip
         uint64_t words[LANES];
         memcpy(words, bytes + s * STRIPE_BYTES, sizeof(words));
         for (int i = 0; i < LANES; i++)
-            local[i] = lane_step(local[i], words[i]);
+            local[i] = fib_checksum_step(local[i], words[i]);
     }
     memcpy(lanes, local, sizeof(local));
 }
@@ -208,7 +123,7 @@ static uint64_t checksum_chunk(const unsigned char *bytes, size_t byte_count, ui
 {
     uint64_t lanes[LANES];
     for (int i = 0; i < LANES; i++)
-        lanes[i] = (uint64_t)(i + 1) * weyl_step;
+        lanes[i] = (uint64_t)(i + 1) * fib_weyl_step;
     const size_t stripe_count = byte_count / STRIPE_BYTES;
     checksum_stripes(bytes, stripe_count, lanes);
     unsigned char rest[STRIPE_BYTES] = {0};
@@ -217,9 +132,9 @@ static uint64_t checksum_chunk(const unsigned char *bytes, size_t byte_count, ui
         memcpy(rest, bytes + stripe_count * STRIPE_BYTES, rest_bytes);
         checksum_stripes(rest, 1, lanes);
     }
-    uint64_t sum = mix64(number + weyl_step) ^ byte_count;
+    uint64_t sum = fib_mix64(number + fib_weyl_step) ^ byte_count;
     for (int i = 0; i < LANES; i++)
-        sum = mix64((sum ^ lanes[i]) + weyl_step);
+        sum = fib_mix64((sum ^ lanes[i]) + fib_weyl_step);
     return sum;
 }
 
@@ -247,5 +162,5 @@ uint64_t fib_checksum(struct fib_pool *pool, const void *bytes, size_t byte_coun
     struct checksum_job job = {.bytes = bytes, .byte_count = byte_count};
     const size_t chunk_count = (byte_count + CHUNK_BYTES - 1) / CHUNK_BYTES;
     fib_pool_for(pool, (int64_t)chunk_count, 1, checksum_body, &job);
-    return mix64(atomic_load(&job.total) ^ byte_count);
+    return fib_mix64(atomic_load(&job.total) ^ byte_count);
 }

@@ -2,6 +2,7 @@
  * against the first one. All are bound by memory or by latency; none is ever timed. */
 #include <cuda_runtime.h>
 
+#include "core/element.h"
 #include "gpu/device_kernels.h"
 
 namespace {
@@ -9,15 +10,6 @@ namespace {
 enum { THREADS = 256, VECTOR_BYTES = 16 };
 
 const uint64_t most_blocks = 132 * 16;
-
-const uint64_t weyl_step = 0x9e3779b97f4a7c15ull;
-
-__host__ __device__ __forceinline__ uint64_t mix64(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
 
 unsigned blocks_for(uint64_t items, unsigned per_block)
 {
@@ -28,12 +20,6 @@ unsigned blocks_for(uint64_t items, unsigned per_block)
 /* ---- checksum: the definition of core/fill.c, eight threads to a chunk ---- */
 
 enum { CHUNK_BYTES = 1 << 16, LANES = 8, STRIPE_BYTES = LANES * 8, AHEAD = 8 };
-
-__device__ __forceinline__ uint64_t lane_step(uint64_t lane, uint64_t word)
-{
-    const uint64_t x = (lane ^ word) * 0xff51afd7ed558ccdull;
-    return x << 29 | x >> 35;
-}
 
 /* Little-endian word of up to eight bytes, zero after the end. */
 __device__ uint64_t edge_word(const unsigned char *bytes, uint64_t at, uint64_t end)
@@ -60,7 +46,7 @@ __global__ void __launch_bounds__(THREADS)
             !mine ? 0 : byte_count - start < CHUNK_BYTES ? byte_count - start : CHUNK_BYTES;
         const unsigned char *const from = src + start + lane * 8;
         const unsigned stripes = (unsigned)(bytes / STRIPE_BYTES);
-        uint64_t state = (uint64_t)(lane + 1) * weyl_step;
+        uint64_t state = (uint64_t)(lane + 1) * fib_weyl_step;
         unsigned s = 0;
         for (; aligned && s + AHEAD <= stripes; s += AHEAD) {
             uint64_t words[AHEAD];
@@ -69,14 +55,14 @@ __global__ void __launch_bounds__(THREADS)
                 words[i] = *(const uint64_t *)(from + (uint64_t)(s + i) * STRIPE_BYTES);
 #pragma unroll
             for (int i = 0; i < AHEAD; i++)
-                state = lane_step(state, words[i]);
+                state = fib_checksum_step(state, words[i]);
         }
         for (; (uint64_t)s * STRIPE_BYTES < bytes; s++)
-            state = lane_step(state, edge_word(src, start + (uint64_t)s * STRIPE_BYTES + lane * 8,
+            state = fib_checksum_step(state, edge_word(src, start + (uint64_t)s * STRIPE_BYTES + lane * 8,
                                                start + bytes));
-        uint64_t sum = mix64(chunk + weyl_step) ^ bytes;
+        uint64_t sum = fib_mix64(chunk + fib_weyl_step) ^ bytes;
         for (int i = 0; i < LANES; i++)
-            sum = mix64((sum ^ __shfl_sync(0xffffffffu, state, i, LANES)) + weyl_step);
+            sum = fib_mix64((sum ^ __shfl_sync(0xffffffffu, state, i, LANES)) + fib_weyl_step);
         if (mine && lane == 0)
             atomicAdd((unsigned long long *)total, (unsigned long long)sum);
     }
@@ -209,7 +195,7 @@ int fib_gpu_checksum(struct CUstream_st *stream, const void *src, uint64_t byte_
 
 uint64_t fib_gpu_checksum_value(uint64_t total, uint64_t byte_count)
 {
-    return mix64(total ^ byte_count);
+    return fib_mix64(total ^ byte_count);
 }
 
 int fib_gpu_scan(struct CUstream_st *stream, const void *src, unsigned elem_bytes, uint64_t count,
