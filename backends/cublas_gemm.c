@@ -183,7 +183,6 @@ static const struct fib_impl cublas_gemm_impls[] = {
 };
 const struct fib_backend fib_backend_cublas_gemm = {
     .id = "cublas_gemm",
-    .impls = cublas_gemm_impls,
-    .impl_count = sizeof(cublas_gemm_impls) / sizeof(cublas_gemm_impls[0]),
+    FIB_IMPLS(cublas_gemm_impls),
     .probe = fib_cublas_probe,
 };

@@ -325,7 +325,6 @@ static const struct fib_impl cublaslt_gemm_impls[] = {
 };
 const struct fib_backend fib_backend_cublaslt_gemm = {
     .id = "cublaslt_gemm",
-    .impls = cublaslt_gemm_impls,
-    .impl_count = sizeof(cublaslt_gemm_impls) / sizeof(cublaslt_gemm_impls[0]),
+    FIB_IMPLS(cublaslt_gemm_impls),
     .probe = fib_cublaslt_probe,
 };

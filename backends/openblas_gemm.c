@@ -215,7 +215,6 @@ static const struct fib_impl openblas_gemm_impls[] = {
 };
 const struct fib_backend fib_backend_openblas_gemm = {
     .id = "openblas_gemm",
-    .impls = openblas_gemm_impls,
-    .impl_count = sizeof(openblas_gemm_impls) / sizeof(openblas_gemm_impls[0]),
+    FIB_IMPLS(openblas_gemm_impls),
     .probe = fib_openblas_probe,
 };

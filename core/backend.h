@@ -64,8 +64,8 @@ struct fib_backend {
     bool (*probe)(struct fib_text *out);
 };
 
-#define FIB_BACKEND(id_, impls_)                                                                   \
-    {.id = (id_), .impls = (impls_), .impl_count = sizeof(impls_) / sizeof((impls_)[0])}
+#define FIB_IMPLS(impls_) .impls = (impls_), .impl_count = sizeof(impls_) / sizeof((impls_)[0])
+#define FIB_BACKEND(id_, impls_) {.id = (id_), FIB_IMPLS(impls_)}
 
 /* A known backend label: what it means, and old spellings that map to it. */
 struct fib_label {

@@ -16,15 +16,16 @@ struct fib_case {
     const struct fib_value *values;       /* one per row */
     const void *params;                   /* the family's params struct, filled; NULL if unbound */
     struct fib_settings settings;
-    int64_t line;           /* line of the test list, 0 on the command line */
-    const char *source;     /* test-list path, NULL on the command line */
-    const char *line_text;  /* the raw line or NULL */
+    int64_t line;          /* line of the test list, 0 on the command line */
+    const char *source;    /* test-list path, NULL on the command line */
+    const char *line_text; /* the raw line or NULL */
 };
 
 /* Value of a flag by name; NULL when the routine has no such flag. */
 const struct fib_value *fib_case_value(const struct fib_case *kase, const char *name);
 /* The same by type, for routines and adapters; the routine must have the flag. Unset gives
- * FIB_UNSET_I64, NaN, NULL or false. Text is the canonical spelling, also of choices and dtypes. */
+ * FIB_UNSET_I64, NaN, NULL or false; a flag that the routine does not read has its default. Text is
+ * the canonical spelling, also of choices and dtypes. */
 int64_t fib_case_i64(const struct fib_case *kase, const char *flag);
 double fib_case_f64(const struct fib_case *kase, const char *flag);
 const char *fib_case_text(const struct fib_case *kase, const char *flag);

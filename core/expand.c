@@ -324,18 +324,23 @@ static const char *raw_text(const struct job *job, size_t row)
     }
 }
 
+/* A flag that the routine does not read must be legal, and keeps its default. */
 static enum fib_status parse_row(struct job *job, size_t row)
 {
     struct fib_sweep *sweep = &job->sweeps[row];
+    const struct fib_option *option = &job->context->options.rows[row];
     sweep->row = row;
     const enum fib_status st =
-        fib_sweep_parse(&job->context->options.rows[row], raw_text(job, row), FIB_PLAN_MAX_CASES,
-                        job->arena, &sweep->values, &sweep->count, job->err);
-    if (st == FIB_OK) {
+        fib_sweep_parse(option, raw_text(job, row), FIB_PLAN_MAX_CASES, job->arena, &sweep->values,
+                        &sweep->count, job->err);
+    if (st != FIB_OK)
+        return st;
+    if (is_used(job, option))
         job->expansion->values[row] = sweep->values[0];
-        job->expansion->values[row].given = true;
-    }
-    return st;
+    else
+        sweep->count = 1;
+    job->expansion->values[row].given = is_used(job, option);
+    return FIB_OK;
 }
 
 static enum fib_status parse_rows(struct job *job)

@@ -64,7 +64,7 @@ const struct fib_option fib_shared_options[] = {
         .help = "measuring time for each backend"),
     OWN(max_case_s, FIB_OPT_F64, .min_f64 = 0.001, .max_f64 = 1e6,
         .help = "skip cases estimated to take longer"),
-    OWN(timeout_s, FIB_OPT_F64, .min_f64 = 0.1, .max_f64 = 1e6, .fallback = "300",
+    OWN(timeout_s, FIB_OPT_F64, .min_f64 = 0.1, .max_f64 = 1e6, .fallback = "300.0",
         .help = "wall limit of a case"),
     OWN(init, FIB_OPT_CHOICE, .choices = "normal uniform zeros ints", .fallback = "normal",
         .help = "content of inputs where the routine leaves it open"),

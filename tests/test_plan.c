@@ -351,6 +351,12 @@ static void useless_flags_are_announced(void **state)
     (void)state;
     assert_one_warning("--routine scale --rows 1,2 --cols 1 --alpha 1",
                        "--alpha has no effect on scale");
+    /* And really have none: no sweep, no other value for those who read it by name. */
+    struct fib_plan *swept = toy_plan("--routine scale --rows 1 --cols 1 --alpha 1,2");
+    assert_int_equal(swept->count, 1);
+    assert_true(fib_case_f64(swept->items[0].kase, "alpha") == 1e-6);
+    fib_plan_free(&swept);
+    toy_fails("--routine scale --rows 1 --cols 1 --alpha 3", "--alpha 3: must be 0.0 .. 2.0");
     struct fib_plan *plan = toy_plan("--routine blend --rows 1 --cols 8 --alpha 1");
     assert_int_equal(plan->warning_count, 0);
     fib_plan_free(&plan);

@@ -335,6 +335,10 @@ static void check_row(const struct fib_routine *routine, const struct fib_option
     assert_true(strchr(row->name, '-') == NULL);
     if (row->fallback && fib_option_parse(row, row->fallback, arena, &value, &err) != FIB_OK)
         fail_msg("%s: the default of --%s: %s", routine->name, row->name, err.text);
+    /* fib_case_key() compares it with values as text. */
+    if (row->own && value.text && strcmp(value.text, row->fallback) != 0)
+        fail_msg("%s: the default of --%s is spelled %s, not %s", routine->name, row->name,
+                 value.text, row->fallback);
     if (row->required && row->fallback)
         fail_msg("%s: --%s is required and has a default", routine->name, row->name);
     size_t length = 0;
