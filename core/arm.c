@@ -19,6 +19,17 @@ void fib_run_arm_fail(struct fib_run_arm *arm, enum fib_result_status status, co
     snprintf(arm->reason, sizeof(arm->reason), "%s", reason);
 }
 
+/* A backend passes on what its library says, and that may be news of a launch that went wrong long
+ * before: only waiting for everything tells whether it cost the device. Asked now, so that nobody
+ * takes the answer for the fault of whoever runs next. */
+static bool cost_the_device(const struct fib_run_arm *arm)
+{
+    struct fib_device *const device = arm->device;
+    if (device && !device->lost)
+        (void)device->ops->synchronize(device, NULL, NULL);
+    return device && device->lost;
+}
+
 void fib_run_arm_fail_error(struct fib_run_arm *arm, const struct fib_error *err)
 {
     enum fib_result_status status = FIB_RESULT_ERROR;
@@ -28,7 +39,7 @@ void fib_run_arm_fail_error(struct fib_run_arm *arm, const struct fib_error *err
         status = FIB_RESULT_UNSUPPORTED;
     else if (err->status == FIB_ERR_TIMEOUT)
         status = FIB_RESULT_TIMEOUT;
-    if (arm->device && arm->device->lost)
+    if (cost_the_device(arm))
         status = FIB_RESULT_CRASHED;
     fib_run_arm_fail(arm, status, err->text);
 }
@@ -43,6 +54,19 @@ static enum fib_status prepare_slot(struct fib_run_arm *arm, struct fib_prepare_
     return arm->impl->prepare(args, &arm->prepared[slot], err);
 }
 
+/* Waits in the end, so that what preparing has enqueued goes wrong here and not elsewhere. */
+static enum fib_status prepare_slots(struct fib_run_arm *arm, struct fib_prepare_args *args,
+                                     uint32_t slot_count, struct fib_error *err)
+{
+    for (uint32_t slot = 0; slot < slot_count; slot++) {
+        const enum fib_status st = prepare_slot(arm, args, slot, err);
+        if (st != FIB_OK)
+            return st;
+        arm->prepared_count = slot + 1;
+    }
+    return arm->device->ops->synchronize(arm->device, NULL, err);
+}
+
 void fib_run_arm_open(struct fib_run_arm *arm, const struct fib_case *kase,
                       const struct fib_problem *problem, struct fib_device *device,
                       struct fib_tensors *tensors)
@@ -55,12 +79,10 @@ void fib_run_arm_open(struct fib_run_arm *arm, const struct fib_case *kase,
     arm->tensors = tensors;
     arm->impl = arm->candidate->impl;
     arm->prepared = fib_zalloc_array(slot_count, sizeof(arm->prepared[0]));
-    for (uint32_t slot = 0; slot < slot_count; slot++) {
-        if (prepare_slot(arm, &args, slot, &err) != FIB_OK) {
-            fib_run_arm_fail_error(arm, &err);
-            return;
-        }
-        arm->prepared_count = slot + 1;
+    if (prepare_slots(arm, &args, slot_count, &err) != FIB_OK) {
+        fib_run_arm_fail_error(arm, &err);
+        fib_run_arm_close(arm); /* the others may need its memory */
+        return;
     }
     char buffer[sizeof(arm->resolved)];
     snprintf(arm->resolved, sizeof(arm->resolved), "%s",

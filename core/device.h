@@ -163,7 +163,8 @@ struct fib_device {
     const struct fib_device_ops *ops;
     struct fib_device_facts facts;
     bool host_memory;
-    bool lost; /* an error has made the device unusable for this process: all calls fail from now */
+    bool lost; /* unusable for this process from now on: after an error, all calls fail; or its
+                  memory was taken by somebody who does not give it back */
     struct fib_stream *stream; /* where everything runs that names no other; NULL where the device
                                   has no streams */
     struct fib_pool *pool; /* borrowed; host work (fill, oracle, cpu backends) is shared over it */
@@ -175,7 +176,8 @@ enum fib_status fib_device_cpu_open(struct fib_pool *pool, struct fib_device **d
 
 /* Tests only: host memory and a clock that follows a script. Every call of a window advances the
  * clock by the next entry of `call_ms` (cycled); utc starts at `utc_s` and
- * never moves. Facts are fixed values, the same on every machine. */
+ * never moves. Facts are fixed values, the same on every machine; it gives out no more memory than
+ * facts.memory_bytes says. */
 struct fib_fake_script {
     const double *call_ms;
     size_t call_count;
@@ -187,6 +189,8 @@ enum fib_status fib_device_fake_open(struct fib_pool *pool, const struct fib_fak
 /* Moves the fake clock by time_ms >= 0, as a test's backend does from its run(): the call then
  * takes that time instead of the script's. */
 void fib_device_fake_advance(struct fib_device *device, double time_ms);
+/* What a faulty kernel does to a GPU: nobody knows until somebody waits, and then it is lost. */
+void fib_device_fake_break(struct fib_device *device);
 
 /* Accepts NULL; resets the handle. */
 void fib_device_close(struct fib_device **device);

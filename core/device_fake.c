@@ -13,6 +13,8 @@ struct fake {
     size_t call_count, next;
     double now_ms;
     int64_t utc_s;
+    uint64_t taken_bytes; /* of its memory */
+    bool broken;          /* to be noticed by whoever waits next */
     bool stepped;      /* the call under way has moved the clock itself ... */
     double stepped_ms; /* ... by so much */
 };
@@ -26,7 +28,37 @@ static void fake_close(struct fib_device *device)
 
 static uint64_t fake_free_bytes(struct fib_device *device)
 {
-    return device->facts.memory_bytes;
+    const uint64_t taken_bytes = ((const struct fake *)device)->taken_bytes;
+    return device->facts.memory_bytes > taken_bytes ? device->facts.memory_bytes - taken_bytes : 0;
+}
+
+static enum fib_status fake_alloc(struct fib_device *device, size_t bytes, void **address,
+                                  struct fib_error *err)
+{
+    *address = NULL;
+    if (bytes > fake_free_bytes(device))
+        return fib_fail(err, FIB_ERR_OOM, "no %zu bytes are left", bytes);
+    const enum fib_status st = fib_host_alloc(device, bytes, address, err);
+    if (st == FIB_OK)
+        ((struct fake *)device)->taken_bytes += bytes;
+    return st;
+}
+
+static void fake_release(struct fib_device *device, void *address, size_t bytes)
+{
+    if (address)
+        ((struct fake *)device)->taken_bytes -= bytes;
+    fib_host_release(device, address, bytes);
+}
+
+static enum fib_status fake_synchronize(struct fib_device *device, struct fib_stream *stream,
+                                        struct fib_error *err)
+{
+    (void)stream;
+    device->lost = device->lost || ((const struct fake *)device)->broken;
+    return device->lost
+               ? fib_fail(err, FIB_ERR_DEVICE, "an illegal memory access was encountered")
+               : FIB_OK;
 }
 
 /* Time of the call that just ended: its own word, else the script's next entry. A script may hold
@@ -87,8 +119,8 @@ static int64_t fake_utc_s(struct fib_device *device)
 static const struct fib_device_ops fake_ops = {
     .close = fake_close,
     .free_bytes = fake_free_bytes,
-    .alloc = fib_host_alloc,
-    .release = fib_host_release,
+    .alloc = fake_alloc,
+    .release = fake_release,
     .fill = fib_host_fill,
     .set_bytes = fib_host_set_bytes,
     .copy = fib_host_copy,
@@ -97,7 +129,7 @@ static const struct fib_device_ops fake_ops = {
     .checksum = fib_host_checksum,
     .stream_create = fib_host_stream_create,
     .stream_destroy = fib_host_stream_destroy,
-    .synchronize = fib_host_synchronize,
+    .synchronize = fake_synchronize,
     .window_create = fib_host_window_create,
     .window_run = fake_window_run,
     .window_destroy = fib_host_window_destroy,
@@ -134,6 +166,11 @@ void fib_device_fake_advance(struct fib_device *device, double time_ms)
     fake->stepped = true;
     fake->stepped_ms += time_ms;
     fake->now_ms += time_ms;
+}
+
+void fib_device_fake_break(struct fib_device *device)
+{
+    ((struct fake *)device)->broken = true;
 }
 
 enum fib_status fib_device_fake_open(struct fib_pool *pool, const struct fib_fake_script *script,

@@ -212,14 +212,23 @@ static bool open_tensors(struct fib_session *s)
     return false;
 }
 
+static void open_arm(struct fib_session *s, struct fib_run_arm *arm)
+{
+    struct fib_device *const device = s->runner->device;
+    const uint64_t free_before = device->ops->free_bytes(device);
+    enter(s, arm, FIB_STEP_PREPARE);
+    fib_run_arm_open(arm, s->kase, &s->problem, device, s->tensors);
+    /* It found no memory and kept what there was: the others would pay for it in this process. */
+    if (arm->status == FIB_RESULT_OOM && s->runner->replaceable &&
+        device->ops->free_bytes(device) < free_before / 2)
+        device->lost = true;
+}
+
 static void open_arms(struct fib_session *s)
 {
-    for (size_t i = 0; i < s->candidates.count && !is_lost(s); i++) {
-        if (!fib_run_arm_is_sound(&s->arms[i]))
-            continue;
-        enter(s, &s->arms[i], FIB_STEP_PREPARE);
-        fib_run_arm_open(&s->arms[i], s->kase, &s->problem, s->runner->device, s->tensors);
-    }
+    for (size_t i = 0; i < s->candidates.count && !is_lost(s); i++)
+        if (fib_run_arm_is_sound(&s->arms[i]))
+            open_arm(s, &s->arms[i]);
 }
 
 /* Every implementation is called once before anything is timed, checked or not. */
@@ -429,6 +438,7 @@ static void time_arms(struct fib_session *s, double spent_ms)
         if (st == FIB_OK)
             break;
         note_failed_arm(s);
+        (void)fib_tensors_synchronize(s->tensors, NULL); /* shows whether the device is lost */
         if (!is_lost(s) && any_call_failed(s)) {
             mark_call_failures(s, &err);
             fib_samples_free(&s->samples);
@@ -568,6 +578,8 @@ static enum fib_status run_state(const struct fib_runner *runner, const struct f
     if (st == FIB_OK && runner->end_group && !(is_lost(&s) && runner->replaceable))
         st = runner->end_group(runner->context, err);
     close_session(&s);
+    /* What releasing has enqueued goes wrong here, not in the next case. */
+    (void)runner->device->ops->synchronize(runner->device, NULL, NULL);
     return st;
 }
 

@@ -23,6 +23,10 @@ static bool is_sticky(cudaError_t code)
     case cudaErrorContextIsDestroyed:
     case cudaErrorExternalDevice:
     case cudaErrorMpsRpcFailure:
+#if CUDART_VERSION >= 13000
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+#endif
     case cudaErrorUnknown:
         return true;
     default:
@@ -71,6 +75,7 @@ enum fib_status fib_cuda_launched(int code, const char *what, struct fib_error *
     if (code == cudaSuccess)
         return FIB_OK;
     (void)cudaGetLastError();
-    return fib_fail(err, FIB_ERR_DEVICE, "%s: %s, %s", what, cudaGetErrorName((cudaError_t)code),
+    return fib_fail(err, code == cudaErrorMemoryAllocation ? FIB_ERR_OOM : FIB_ERR_DEVICE,
+                    "%s: %s, %s", what, cudaGetErrorName((cudaError_t)code),
                     cudaGetErrorString((cudaError_t)code));
 }

@@ -13,8 +13,8 @@ struct fib_stream;
  * the stream; the caller only enqueues into it. */
 struct CUstream_st *fib_cuda_stream(const struct fib_stream *stream);
 
-/* Turns the CUDA runtime's error code of a launch into a status: FIB_OK for 0, else FIB_ERR_DEVICE
- * with "WHAT: cudaErrorName, its meaning". */
+/* Turns the CUDA runtime's error code of a launch into a status: FIB_OK for 0, FIB_ERR_OOM when
+ * there was no memory, else FIB_ERR_DEVICE, with "WHAT: cudaErrorName, its meaning". */
 enum fib_status fib_cuda_launched(int code, const char *what, struct fib_error *err);
 
 #endif

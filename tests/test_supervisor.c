@@ -48,6 +48,16 @@ static enum fib_status open_fake(const struct fib_app *app, struct fib_pool *poo
     return fib_device_fake_open(pool, &script, device, err);
 }
 
+/* With so little memory that a test can use it up. */
+static enum fib_status open_small(const struct fib_app *app, struct fib_pool *pool,
+                                  struct fib_device **device, struct fib_error *err)
+{
+    const enum fib_status st = open_fake(app, pool, device, err);
+    if (st == FIB_OK)
+        (*device)->facts.memory_bytes = UINT64_C(64) << 20;
+    return st;
+}
+
 static enum fib_status open_never(const struct fib_app *app, struct fib_pool *pool,
                                   struct fib_device **device, struct fib_error *err)
 {
@@ -290,6 +300,57 @@ static void a_lost_device_is_replaced(void **state)
     close_bench(&b);
 }
 
+/* Errors that the device reports when somebody waits, which need not be whoever caused them. */
+static void an_error_that_shows_late_is_its_owners(void **state)
+{
+    static const char *const orders[] = {"fake-good fake-break fake-wrong",
+                                         "fake-good fake-early-break fake-wrong",
+                                         "fake-good fake-late-break fake-wrong"};
+    static const char *const faulty[] = {"fake-break", "fake-early-break", "fake-late-break"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct bench b;
+        char line[256];
+        snprintf(line, sizeof(line), SMALL "--backends %s", orders[i]);
+        open_bench(&b, line);
+        run_isolated(&b);
+        assert_int_equal(b.record_count, 3);
+        assert_int_equal(b.group_count, 1);
+        expect(&b, faulty[i], "CRASHED", "illegal memory access");
+        expect(&b, "fake-good", "PASSED", NULL);
+        expect(&b, "fake-wrong", "INCORRECT", NULL);
+        close_bench(&b);
+    }
+}
+
+static void an_error_after_the_results_spares_the_next_case(void **state)
+{
+    struct bench b;
+    (void)state;
+    open_bench(&b, "--routine rmsnorm --batch_size 4,8 --hidden_size 64 -n 20 -d 0 --backends "
+                   "fake-parting-break fake-good");
+    run_isolated(&b);
+    assert_int_equal(b.record_count, 4);
+    assert_int_equal(b.group_count, 2);
+    for (size_t i = 0; i < b.record_count; i++)
+        assert_string_equal(fib_json_text(b.records[i], "status"), "PASSED");
+    close_bench(&b);
+}
+
+static void memory_that_a_backend_keeps_is_missed_by_nobody(void **state)
+{
+    struct bench b;
+    (void)state;
+    open_bench(&b, SMALL "--backends fake-good fake-hog fake-needy");
+    b.app.open_device = open_small;
+    run_isolated(&b);
+    assert_int_equal(b.record_count, 3);
+    expect(&b, "fake-hog", "OOM", "no 33554432 bytes are left");
+    expect(&b, "fake-needy", "PASSED", NULL);
+    expect(&b, "fake-good", "PASSED", NULL);
+    close_bench(&b);
+}
+
 static void finished_rows_are_left_out(void **state)
 {
     struct bench b;
@@ -478,6 +539,9 @@ int main(void)
         cmocka_unit_test(a_crash_costs_one_row),
         cmocka_unit_test(a_hung_backend_is_ended),
         cmocka_unit_test(a_lost_device_is_replaced),
+        cmocka_unit_test(an_error_that_shows_late_is_its_owners),
+        cmocka_unit_test(an_error_after_the_results_spares_the_next_case),
+        cmocka_unit_test(memory_that_a_backend_keeps_is_missed_by_nobody),
         cmocka_unit_test(finished_rows_are_left_out),
         cmocka_unit_test(a_worker_that_dies_idle_costs_nothing),
         cmocka_unit_test(without_a_device_there_is_a_sentence),

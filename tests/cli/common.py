@@ -1,5 +1,6 @@
 """Shared by the command-line tests: run a program, collect failures, report like a test."""
 import csv
+import functools
 import json
 import os
 import pathlib
@@ -66,17 +67,22 @@ def read_journal(path):
     return [json.loads(line, parse_constant=no_constant) for line in lines[:-1]]
 
 
-def validate(records):
-    """Every record against the schema; quietly nothing where jsonschema is not installed."""
+@functools.cache
+def validator():
+    """None, said once, where jsonschema is not installed."""
     try:
         import jsonschema
     except ImportError:
-        print("(jsonschema is not installed: records were parsed, not validated)")
-        return
+        print("(jsonschema is not installed: records are parsed, not validated)")
+        return None
     schema = json.loads((ROOT / "docs/schema/result.schema.json").read_text())
-    validator = jsonschema.Draft7Validator(schema)
-    for record in records:
-        errors = [f"{list(e.absolute_path)}: {e.message}" for e in validator.iter_errors(record)]
+    return jsonschema.Draft7Validator(schema)
+
+
+def validate(records):
+    """Every record against the schema."""
+    for record in records if validator() else []:
+        errors = [f"{list(e.absolute_path)}: {e.message}" for e in validator().iter_errors(record)]
         expect(not errors, "\n".join(errors[:5]) + f"\nin {json.dumps(record)[:2000]}")
 
 
