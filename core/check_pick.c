@@ -1,9 +1,13 @@
 /* Which rows the oracle computes: all of a small problem, a seeded sample of a large one. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "core/check.h"
 
 enum { SAMPLE_ROWS = 64, SAMPLE_ROWS_DEAR = 16 };
+/* An element costs 16 bytes of oracle and a comparison, about 10 ns: outputs up to here are checked
+ * whole, of larger ones a sample. */
+static const double whole_elems = 0x1p24, sample_elems = 0x1p22;
 
 /* The rows chosen so far, and a stream of random numbers. */
 struct picker {
@@ -12,17 +16,34 @@ struct picker {
     uint64_t state;
 };
 
+/* Elements of all outputs that one oracle row fills. */
+static double row_elems(const struct fib_problem *problem)
+{
+    double elems = 0;
+    for (int t = 0; t < problem->tensor_count; t++)
+        if (problem->tensors[t].check != FIB_CHECK_NONE)
+            elems += (double)problem->tensors[t].row_elems;
+    return fmax(elems, 1);
+}
+
+/* Rows of a sample: 64, fewer where they are dear, more where they cost next to nothing. */
+static int64_t sample_rows(const struct fib_problem *problem, double affordable)
+{
+    if (!(affordable >= SAMPLE_ROWS))
+        return affordable > SAMPLE_ROWS_DEAR ? (int64_t)affordable : SAMPLE_ROWS_DEAR;
+    const double cheap = fmin(affordable / 10, sample_elems / row_elems(problem));
+    return cheap > SAMPLE_ROWS ? (int64_t)cheap : SAMPLE_ROWS;
+}
+
 int64_t fib_check_row_limit(const struct fib_problem *problem, double flops_budget)
 {
     const int64_t rows = problem->row_count;
     if (rows <= 0)
         return 0;
-    if ((double)rows * problem->row_flops <= flops_budget)
+    if ((double)rows * problem->row_flops <= flops_budget &&
+        (double)rows * row_elems(problem) <= whole_elems)
         return rows;
-    const double affordable = flops_budget / problem->row_flops;
-    int64_t sample = SAMPLE_ROWS;
-    if (!(affordable >= SAMPLE_ROWS))
-        sample = affordable > SAMPLE_ROWS_DEAR ? (int64_t)affordable : SAMPLE_ROWS_DEAR;
+    const int64_t sample = sample_rows(problem, flops_budget / problem->row_flops);
     return sample < rows ? sample : rows;
 }
 

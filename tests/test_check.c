@@ -572,11 +572,18 @@ static void unwritten_elements(void **state)
 
 /* ---- rows ---- */
 
+enum { ROW_ELEMS = 16384 }; /* 1024 rows may be checked whole, of more 256 */
+
 static int64_t pick(int64_t row_count, double row_flops, int64_t boundary, double budget,
                     uint64_t seed, int64_t *rows)
 {
     const struct fib_problem problem = {
-        .row_count = row_count, .row_flops = row_flops, .boundary_row = boundary};
+        .row_count = row_count,
+        .row_flops = row_flops,
+        .boundary_row = boundary,
+        .tensor_count = 2,
+        .tensors = {{.row_elems = 1 << 20}, /* an input does not count */
+                    {.check = FIB_CHECK_FLOAT, .row_elems = ROW_ELEMS}}};
     const int64_t limit = fib_check_row_limit(&problem, budget);
     const int64_t count = fib_check_pick_rows(&problem, budget, seed, rows);
     assert_true(count == limit);
@@ -598,17 +605,20 @@ static bool holds(const int64_t *rows, int64_t count, int64_t row)
 static void rows_whole_or_sampled(void **state)
 {
     (void)state;
-    int64_t rows[1000];
+    int64_t rows[1024];
     assert_true(pick(0, 1.0, 0, 1e9, 1, rows) == 0);
     assert_true(pick(1, 1e12, 0, 1e9, 1, rows) == 1 && rows[0] == 0);
     assert_true(pick(1000, 1e6, 0, 1e9, 1, rows) == 1000 && rows[999] == 999);
     assert_true(pick(1000, 0.0, 0, 0.0, 1, rows) == 1000);
-    assert_true(pick(1001, 1e6, 0, 1e9, 1, rows) == 64);
+    assert_true(pick(1024, 0.0, 0, 1e9, 1, rows) == 1024);
+    assert_true(pick(1025, 1.0, 0, 1e9, 1, rows) == 256); /* too many elements */
+    assert_true(pick(1001, 1e6, 0, 1e9, 1, rows) == 100); /* a tenth of the time */
+    assert_true(pick(1001, 2e6, 0, 1e9, 1, rows) == 64);
     assert_true(pick(1000, 2e7, 0, 1e9, 1, rows) == 50); /* 64 do not fit, 50 do */
     assert_true(pick(1000, 1e9, 0, 1e9, 1, rows) == 16); /* dear, but never fewer */
     assert_true(pick(10, 1e9, 0, 1e9, 1, rows) == 10);
     assert_true(pick(65, 2e7, 0, 1.2e9, 1, rows) == 60);
-    assert_true(pick(INT64_C(1) << 40, 10.0, 0, 1e9, 1, rows) == 64);
+    assert_true(pick(INT64_C(1) << 40, 10.0, 0, 1e9, 1, rows) == 256);
 }
 
 static void rows_first_last_boundaries(void **state)
@@ -617,12 +627,12 @@ static void rows_first_last_boundaries(void **state)
     int64_t rows[64];
     for (uint64_t seed = 0; seed < 50; seed++) {
         /* 8 entries of 1250: all boundary rows fit into half the sample */
-        int64_t count = pick(10000, 1e6, 1250, 1e9, seed, rows);
+        int64_t count = pick(10000, 2e6, 1250, 1e9, seed, rows);
         for (int64_t entry = 0; entry < 8; entry++)
             assert_true(holds(rows, count, entry * 1250) &&
                         holds(rows, count, entry * 1250 + 1249));
         /* 1000 entries: those at both ends and some between; the rest of the sample is free */
-        count = pick(10000, 1e6, 10, 1e9, seed, rows);
+        count = pick(10000, 2e6, 10, 1e9, seed, rows);
         int64_t boundary = 0;
         for (int64_t i = 0; i < count; i++)
             boundary += rows[i] % 10 == 0 || rows[i] % 10 == 9;
@@ -644,9 +654,9 @@ static void rows_depend_on_the_seed_alone(void **state)
 {
     (void)state;
     int64_t a[64], b[64], c[64];
-    pick(100000, 1e6, 0, 1e9, 7, a);
-    pick(100000, 1e6, 0, 1e9, 7, b);
-    pick(100000, 1e6, 0, 1e9, 8, c);
+    pick(100000, 2e6, 0, 1e9, 7, a);
+    pick(100000, 2e6, 0, 1e9, 7, b);
+    pick(100000, 2e6, 0, 1e9, 8, c);
     assert_memory_equal(a, b, sizeof(a));
     assert_memory_not_equal(a, c, sizeof(a));
     int upper_half = 0;

@@ -182,7 +182,7 @@ def a_gpu_lost_without_a_worker_ends_the_run(folder):
 
 
 def launches_that_the_gpu_refuses(folder):
-    check_neighbours(folder, "fake-oversized", "ERROR", "cudaErrorInvalidConfiguration",
+    check_neighbours(folder, "fake-oversized", "ERROR", "cudaErrorInvalid(Configuration|Value)",
                      exit_status=8)
     check_neighbours(folder, "fake-error", "ERROR", "illegal address", exit_status=8)
 
@@ -420,7 +420,8 @@ def interrupt_ends_everything(folder):
         result = run_list(folder, [f"{SMALL} --backends fake-good"], "--force")
         expect_status(result, 0)
         listed(folder, f"{SMALL} --backends fake-good", f"{SMALL} --backends fake-sleep fake-good")
-        (folder / "log").unlink(missing_ok=True)
+        for old in ("log", "o.jsonl", "o.csv"):
+            (folder / old).unlink(missing_ok=True)
         parent = start(folder, "--force")
         deadline = time.time() + 20
         while len(results(folder / "o.jsonl")) < 1 and time.time() < deadline:
