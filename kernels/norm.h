@@ -51,7 +51,7 @@ enum fib_norm_kind {
 struct fib_norm_plan {
     enum fib_norm_kind kind;
     int vectors; /* 16-byte vectors of a row that a thread keeps; 1 for LOOP, SCALAR */
-    int unroll;  /* rows that a thread works on at once; 1 except for WARP */
+    int unroll;  /* rows that a thread works on at once; 1 except for WARP and BLOCK */
     int threads; /* threads of a block */
     int lanes;   /* threads of a row: WARP */
     int blocks;  /* blocks of a row: 1 except for CLUSTER */

@@ -54,23 +54,32 @@ struct block_reduce {
     int warps;
     int used;
 
-    __device__ __forceinline__ void sum(float (&s)[1])
+    template <int COUNT> __device__ __forceinline__ void sum(float (&s)[COUNT])
     {
-        float *const slot = slots[used++];
         const int warp = (int)(threadIdx.x / 32u), lane = (int)(threadIdx.x % 32u);
-        const float part = warp_sum_32(s[0]);
-        if (lane == 0)
-            slot[warp] = part;
-        if (warp == 0 && lane >= warps)
-            slot[lane] = 0.0f;
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            const float part = warp_sum_32(s[k]);
+            if (lane == 0)
+                slots[used + k][warp] = part;
+            if (warp == 0 && lane >= warps)
+                slots[used + k][lane] = 0.0f;
+        }
         __syncthreads();
-        float4 total = add4(((const float4 *)slot)[0], ((const float4 *)slot)[1]);
+#pragma unroll
+        for (int k = 0; k < COUNT; k++)
+            s[k] = sum_slots((const float4 *)slots[used + k]);
+        used += COUNT;
+    }
+
+    __device__ __forceinline__ float sum_slots(const float4 *slot) const
+    {
+        float4 total = add4(slot[0], slot[1]);
         if (warps > 8)
-            total = add4(total, add4(((const float4 *)slot)[2], ((const float4 *)slot)[3]));
+            total = add4(total, add4(slot[2], slot[3]));
         if (warps > 16)
-            total = add4(total, add4(add4(((const float4 *)slot)[4], ((const float4 *)slot)[5]),
-                                     add4(((const float4 *)slot)[6], ((const float4 *)slot)[7])));
-        s[0] = (total.x + total.y) + (total.z + total.w);
+            total = add4(total, add4(add4(slot[4], slot[5]), add4(slot[6], slot[7])));
+        return (total.x + total.y) + (total.z + total.w);
     }
 };
 

@@ -12,42 +12,57 @@
 namespace fib
 {
 
-template <class Op> static const void *warp_kernel(int vectors, int unroll)
+/* The two lengths of a head, 128 and 256 elements of 16 bits, have a kernel of their own. */
+template <class Op> static const void *one_vector_kernel(int lanes)
 {
-    switch (16 * vectors + unroll) {
+    switch (lanes) {
+    case 16:
+        return (const void *)norm_warp<Op, 1, 1, 4>;
+    case 32:
+        return (const void *)norm_warp<Op, 1, 1, 5>;
+    default:
+        return (const void *)norm_warp<Op, 1, 1, WARP_SHIFTS>;
+    }
+}
+
+template <class Op> static const void *warp_kernel(const fib_norm_plan &plan)
+{
+    switch (16 * plan.vectors + plan.unroll) {
     case 0x11:
-        return (const void *)norm_warp<Op, 1, 1>;
+        return one_vector_kernel<Op>(plan.lanes);
     case 0x14:
-        return (const void *)norm_warp<Op, 1, 4>;
+        return (const void *)norm_warp<Op, 1, 4, WARP_SHIFTS>;
     case 0x22:
-        return (const void *)norm_warp<Op, 2, 2>;
+        return (const void *)norm_warp<Op, 2, 2, 5>;
     case 0x41:
-        return (const void *)norm_warp<Op, 4, 1>;
+        return (const void *)norm_warp<Op, 4, 1, 5>;
     case 0x21:
-        return (const void *)norm_warp<Op, 2, 1>;
+        return (const void *)norm_warp<Op, 2, 1, 5>;
     case 0x81:
         if constexpr (!Op::FLOATS)
-            return (const void *)norm_warp<Op, 8, 1>;
+            return (const void *)norm_warp<Op, 8, 1, 5>;
         return nullptr;
     default:
         return nullptr;
     }
 }
 
-template <class Op> static const void *block_kernel(int vectors, bool early)
+template <class Op> static const void *block_kernel(int vectors, int unroll, bool early)
 {
-    switch (vectors) {
-    case 1:
-        return (const void *)norm_block<Op, 1, true>;
-    case 2:
-        return early ? (const void *)norm_block<Op, 2, true>
-                     : (const void *)norm_block<Op, 2, false>;
-    case 4:
-        return early ? (const void *)norm_block<Op, 4, true>
-                     : (const void *)norm_block<Op, 4, false>;
-    case 8:
+    switch (16 * vectors + unroll) {
+    case 0x11:
+        return (const void *)norm_block<Op, 1, 1, true>;
+    case 0x21:
+        return early ? (const void *)norm_block<Op, 2, 1, true>
+                     : (const void *)norm_block<Op, 2, 1, false>;
+    case 0x41:
+        return early ? (const void *)norm_block<Op, 4, 1, true>
+                     : (const void *)norm_block<Op, 4, 1, false>;
+    case 0x42:
+        return (const void *)norm_block<Op, 4, 2, false>;
+    case 0x81:
         if constexpr (!Op::FLOATS)
-            return (const void *)norm_block<Op, 8, false>;
+            return (const void *)norm_block<Op, 8, 1, false>;
         return nullptr;
     default:
         return nullptr;
@@ -72,9 +87,9 @@ template <class Op> static const void *kernel_of(const fib_norm_plan &plan)
 {
     switch (plan.kind) {
     case FIB_NORM_WARP:
-        return warp_kernel<Op>(plan.vectors, plan.unroll);
+        return warp_kernel<Op>(plan);
     case FIB_NORM_BLOCK:
-        return block_kernel<Op>(plan.vectors, plan.early);
+        return block_kernel<Op>(plan.vectors, plan.unroll, plan.early);
     case FIB_NORM_CLUSTER:
         return cluster_kernel<Op>(plan.vectors);
     case FIB_NORM_LOOP:
@@ -95,8 +110,7 @@ static norm_dev device_args(const fib_norm_args &args, const fib_norm_plan &plan
     a.beta = args.beta;
     a.scale = args.scale;
     a.out = args.out;
-    a.rows = args.rows;
-    a.vecs = (int)(plan.kind == FIB_NORM_SCALAR ? args.cols : args.cols / Op::N);
+    a.vecs = (uint32_t)(plan.kind == FIB_NORM_SCALAR ? args.cols : args.cols / Op::N);
     while ((1 << a.lane_shift) < plan.lanes)
         a.lane_shift++;
     a.inv_cols = (float)(1.0 / (double)args.cols);
@@ -137,7 +151,6 @@ static inline void skip_rows(norm_dev *a, int64_t rows, int64_t in_bytes, int64_
     if (a->residual)
         a->residual = (char *)a->residual + rows * in_bytes;
     a->out = (char *)a->out + rows * out_bytes;
-    a->rows -= rows;
 }
 
 /* Loads the kernel, so that the first launch does not; an error when the device cannot run it. */
@@ -157,20 +170,20 @@ static inline int load_kernel(const void *kernel, const fib_norm_plan &plan)
 template <class Op>
 static int launch(const fib_norm_args &args, const fib_norm_plan &plan, cudaStream_t stream)
 {
-    const int64_t most_blocks = 0x7fffffff / plan.blocks;
     const int64_t block_rows =
-        plan.kind == FIB_NORM_WARP ? (int64_t)(plan.threads / plan.lanes) * plan.unroll : 1;
+        plan.kind == FIB_NORM_WARP ? (int64_t)(plan.threads / plan.lanes) * plan.unroll
+                                   : plan.unroll;
+    const int64_t most_blocks = 0x7fffffff / (plan.blocks > block_rows ? plan.blocks : block_rows);
     const void *const kernel = kernel_of<Op>(plan);
     norm_dev a = device_args<Op>(args, plan);
-    while (a.rows > 0) {
-        const int64_t all = (a.rows - 1) / block_rows + 1;
+    for (int64_t done = 0; done < args.rows; done += a.rows) {
+        const int64_t left = args.rows - done, all = (left - 1) / block_rows + 1;
         const int64_t blocks = all < most_blocks ? all : most_blocks;
+        a.rows = (uint32_t)(left < blocks * block_rows ? left : blocks * block_rows);
         const int error = launch_grid(kernel, &a, (unsigned)(blocks * plan.blocks), plan, stream);
         if (error)
             return error;
-        const int64_t done = blocks * block_rows;
-        skip_rows(&a, done < a.rows ? done : a.rows, args.cols * vec_of<Op::IN>::bytes,
-                  args.cols * Op::OUT_BYTES);
+        skip_rows(&a, a.rows, args.cols * vec_of<Op::IN>::bytes, args.cols * Op::OUT_BYTES);
     }
     return 0;
 }

@@ -30,6 +30,7 @@ static const struct variant variants[] = {
     {"block_v4", FIB_NORM_BLOCK, 4, 1, false, false, 512, 512},
     {"block_v4early", FIB_NORM_BLOCK, 4, 1, true, false, 512, 512},
     {"block_v8", FIB_NORM_BLOCK, 8, 1, false, true, 256, 256},
+    {"block_v4u2", FIB_NORM_BLOCK, 4, 2, false, false, 512, 512},
     {"cluster_v1", FIB_NORM_CLUSTER, 1, 1, true, false, 512, 512},
     {"cluster_v2", FIB_NORM_CLUSTER, 2, 1, true, false, 512, 512},
     {"cluster_v4", FIB_NORM_CLUSTER, 4, 1, false, false, 512, 512},
@@ -158,7 +159,8 @@ static bool choose_short(const struct fib_norm_args *args, int unit_count,
     const int64_t vecs = args->cols / vector_elements(args);
     if (vecs <= LANES)
         return try_name(args, "warp_v1", 0, 0, plan);
-    if (args->rows <= 8 * (int64_t)unit_count && try_name(args, "block_v1", 0, 0, plan))
+    if ((args->adds || args->layer) && args->rows <= 8 * (int64_t)unit_count &&
+        try_name(args, "block_v1", 0, 0, plan))
         return true;
     return try_name(args, "warp_v2", 0, 0, plan);
 }
@@ -180,12 +182,14 @@ static const char *choose_many(const struct fib_norm_args *args)
     const int64_t vecs = args->cols / vector_elements(args);
     const bool fp8 = args->out_type == FIB_NORM_E4M3 || args->out_type == FIB_NORM_E5M2;
     const bool plain = !args->adds && !args->layer;
+    if (args->layer) /* its weights are four times as long as a row: two rows share them */
+        return "block_v4u2";
+    if (vecs <= 256 && plain && vecs > 192)
+        return fp8 ? "block_v4u2" : "block_v2early";
     if (vecs <= 256)
-        return plain && vecs > 192 ? "block_v2early" : "block_v2";
+        return "block_v2";
     if (vecs > 2048)
         return "block_v8";
-    if (args->layer)
-        return vecs > 512 ? "block_v4early" : "block_v4";
     if (args->adds)
         return vecs <= 1024 && (fp8 ? vecs >= 512 : vecs > 512) ? "block_v2early" : "block_v4";
     return vecs <= 1024 ? "block_v4early" : "block_v4";
@@ -305,7 +309,11 @@ void fib_norm_plan_name(const struct fib_norm_plan *plan, char *name, size_t nam
             snprintf(name, name_bytes, "warp%d_v%d", plan->lanes, plan->vectors);
         break;
     case FIB_NORM_BLOCK:
-        snprintf(name, name_bytes, "block%d_v%d%s", plan->threads, plan->vectors, early);
+        if (plan->unroll > 1)
+            snprintf(name, name_bytes, "block%d_v%du%d", plan->threads, plan->vectors,
+                     plan->unroll);
+        else
+            snprintf(name, name_bytes, "block%d_v%d%s", plan->threads, plan->vectors, early);
         break;
     case FIB_NORM_CLUSTER:
         snprintf(name, name_bytes, "cluster%dx%d_v%d", plan->blocks, plan->threads, plan->vectors);

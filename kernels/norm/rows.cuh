@@ -29,20 +29,22 @@
 namespace fib
 {
 
-/* Kernel argument: addresses of the first row of this launch. */
+/* Kernel argument: addresses of the first row of this launch. What the plain RMS form reads comes
+ * first: 48 bytes share one line of the constant cache, and a second line costs the kernel another
+ * miss. Rows of a launch are counted in 32 bits, so that an address is one wide multiplication. */
 struct norm_dev {
     const void *x;
-    void *residual;
     const void *weight;
+    void *out;
+    uint32_t rows;
+    uint32_t vecs; /* of a row; for SCALAR its elements */
+    float inv_cols, eps, weight_offset;
+    uint8_t lane_shift; /* WARP: log2 of a row's lanes */
+    uint8_t zero;       /* 0 */
+    bool e5m2, dependent;
+    void *residual;
     const float *beta;
     const float *scale;
-    void *out;
-    int64_t rows;
-    int vecs;       /* of a row; for SCALAR its elements */
-    int lane_shift; /* WARP: log2 of a row's lanes */
-    uint32_t zero;  /* 0 */
-    float inv_cols, eps, weight_offset;
-    bool e5m2, dependent;
 };
 
 /* A form of the computation. */
@@ -87,10 +89,13 @@ template <class Op> struct kept<Op, false> {
     }
 };
 
+/* `vec` is signed or has 64 bits, so that a thread's vectors are one address plus constants: 32 bits
+ * without a sign might wrap. */
 template <class Op, bool LAYER = Op::LAYER> struct weights {
     uint4 packed;
 
-    FIB_DEV_MEMBER void load(const norm_dev &a, int vec, bool live)
+    template <class Index>
+    FIB_DEV_MEMBER void load(const norm_dev &a, Index vec, bool live)
     {
         packed = load_shared_by_rows((const uint4 *)a.weight + vec, live);
     }
@@ -106,7 +111,8 @@ template <class Op, bool LAYER = Op::LAYER> struct weights {
 template <class Op> struct weights<Op, true> {
     uint4 gamma[2], beta[2];
 
-    FIB_DEV_MEMBER void load(const norm_dev &a, int vec, bool live)
+    template <class Index>
+    FIB_DEV_MEMBER void load(const norm_dev &a, Index vec, bool live)
     {
 #pragma unroll
         for (int k = 0; k < 2; k++) {
@@ -181,7 +187,7 @@ template <class Op> FIB_DEV void quantise_layer(float *y, const quantiser &q)
 }
 
 /* `index` counts vectors from the first row. */
-template <class Op> FIB_DEV void store_out(const norm_dev &a, int64_t index, float *y, bool live)
+template <class Op> FIB_DEV void store_out(const norm_dev &a, uint64_t index, float *y, bool live)
 {
     if (Op::FP8)
         store8((uint2 *)a.out + index, narrow_fp8(y, a.e5m2), live);
@@ -217,20 +223,19 @@ enum {
 
 /* What a thread has of U rows that lie `row_step` apart: vectors first + i * STEP. */
 struct place {
-    int64_t row;
-    int row_step, first;
+    uint32_t row, row_step, first;
 };
 
 /* Weights can be fetched before the previous kernel has ended, rows cannot. */
-template <class Op, int V> FIB_DEV void wait_for_rows(const norm_dev &a, int first)
+template <class Op, int V> FIB_DEV void wait_for_rows(const norm_dev &a, uint32_t first)
 {
     constexpr int vec_bytes = Op::LAYER ? 32 : 16;
 #pragma unroll
     for (int i = 0; i < V; i++)
         if (first + i * STEP < a.vecs) {
-            prefetch_l2((const char *)a.weight + (int64_t)(first + i * STEP) * vec_bytes);
+            prefetch_l2((const char *)a.weight + (uint64_t)(first + i * STEP) * vec_bytes);
             if (Op::LAYER)
-                prefetch_l2((const char *)a.beta + (int64_t)(first + i * STEP) * vec_bytes);
+                prefetch_l2((const char *)a.beta + (uint64_t)(first + i * STEP) * vec_bytes);
         }
     launch_dependents();
     wait_for_previous();
@@ -295,7 +300,7 @@ FIB_DEV float centre_and_square(kept<Op> (&h)[V], float mean, const bool (&live)
 }
 
 template <class Op>
-FIB_DEV void finish(const norm_dev &a, int64_t at, const kept<Op> &h, const float *gain,
+FIB_DEV void finish(const norm_dev &a, uint64_t at, const kept<Op> &h, const float *gain,
                     const float *shift, float factor, const quantiser &q, bool live)
 {
     float y[Op::N];
@@ -319,7 +324,8 @@ FIB_DEV void norm_rows(const norm_dev &a, const place &p, Reduce &reduce)
     uint4 x[U][V], r[U][V];
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        const int64_t row = p.row + u * p.row_step, at = row * a.vecs + p.first;
+        const uint32_t row = p.row + u * p.row_step;
+        const uint64_t at = (uint64_t)row * a.vecs + p.first;
 #pragma unroll
         for (int i = 0; i < V; i++) {
             live[u][i] = (!CHECK_ROWS || row < a.rows) && p.first + i * STEP < a.vecs;
@@ -332,7 +338,7 @@ FIB_DEV void norm_rows(const norm_dev &a, const place &p, Reduce &reduce)
     if (EARLY) {
 #pragma unroll
         for (int i = 0; i < V; i++)
-            w[i].load(a, p.first + i * STEP, p.first + i * STEP < a.vecs);
+            w[i].load(a, (uint64_t)p.first + i * STEP, p.first + i * STEP < a.vecs);
     }
     const quantiser q = load_quantiser<Op>(a);
 
@@ -340,14 +346,14 @@ FIB_DEV void norm_rows(const norm_dev &a, const place &p, Reduce &reduce)
     float total[U];
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        const int64_t row = p.row + u * p.row_step;
+        const uint32_t row = p.row + u * p.row_step;
         if constexpr (Op::LAYER) {
             const bool exists = !CHECK_ROWS || row < a.rows;
-            const float pivot = exists ? load1<Op::IN>(a.x, row * a.vecs * Op::N) : 0.0f;
+            const float pivot = exists ? load1<Op::IN>(a.x, (uint64_t)row * a.vecs * Op::N) : 0.0f;
             total[u] = shift_and_sum<Op, V>(x[u], h[u], pivot, live[u]);
         } else {
-            total[u] = add_and_square<Op, V>(x[u], r[u], h[u],
-                                             (uint4 *)a.residual + row * a.vecs + p.first, live[u]);
+            uint4 *const residual = (uint4 *)a.residual + (uint64_t)row * a.vecs + p.first;
+            total[u] = add_and_square<Op, V>(x[u], r[u], h[u], residual, live[u]);
         }
     }
     reduce.sum(total);
@@ -367,55 +373,58 @@ FIB_DEV void norm_rows(const norm_dev &a, const place &p, Reduce &reduce)
     for (int i = 0; i < V; i++) {
         float gain[Op::N], shift[Op::N];
         if (!EARLY)
-            w[i].load(a, p.first + i * STEP, p.first + i * STEP < a.vecs);
+            w[i].load(a, (int)p.first + i * STEP, p.first + i * STEP < a.vecs);
         w[i].get(a, gain, shift);
 #pragma unroll
         for (int u = 0; u < U; u++) {
             h[u][i].forget(a.zero);
-            finish<Op>(a, (p.row + u * p.row_step) * a.vecs + p.first + i * STEP, h[u][i], gain,
-                       shift, factor[u], q, live[u][i]);
+            const uint64_t row = p.row + u * p.row_step;
+            finish<Op>(a, row * a.vecs + p.first + i * STEP, h[u][i], gain, shift, factor[u], q,
+                       live[u][i]);
         }
     }
 }
 
-/* V > 1 needs 32 lanes. */
-template <class Op, int V, int U> __global__ void __launch_bounds__(256) norm_warp(const norm_dev a)
+/* SHIFT is the log2 of a row's lanes, WARP_SHIFTS where only the launch knows it; V > 1 needs 32. */
+enum { WARP_THREADS = 128, WARP_SHIFTS = 6 };
+template <class Op, int V, int U, int SHIFT>
+__global__ void __launch_bounds__(WARP_THREADS) norm_warp(const norm_dev a)
 {
-    const int shift = V > 1 ? 5 : a.lane_shift, lanes = 1 << shift;
-    lane_reduce reduce = {lanes};
-    const int groups = (int)(blockDim.x >> shift);
-    const place p = {(int64_t)blockIdx.x * (groups * U) + (int)(threadIdx.x >> shift), groups,
-                     (int)threadIdx.x & (lanes - 1)};
+    const uint32_t shift = SHIFT < WARP_SHIFTS ? SHIFT : a.lane_shift, lanes = 1u << shift;
+    lane_reduce reduce = {(int)lanes};
+    const uint32_t groups = WARP_THREADS >> shift;
+    const place p = {blockIdx.x * (groups * U) + (threadIdx.x >> shift), groups,
+                     threadIdx.x & (lanes - 1)};
     norm_rows<Op, V, U, true, true>(a, p, reduce);
 }
 
 /* The first vector of this thread when a row is shared by whole warps. */
-template <int V> FIB_DEV int first_of_warp(int warp)
+template <int V> FIB_DEV uint32_t first_of_warp(uint32_t warp)
 {
-    return warp * (STEP * V) + (int)(threadIdx.x % 32u);
+    return warp * (STEP * V) + threadIdx.x % 32u;
 }
 
 /* Most threads of a block, and how many such blocks a multiprocessor must hold: this caps the
  * registers. EARLY serves few rows, where only the latency of one block counts. */
-template <class Op, int V, bool EARLY> struct block_bounds {
+template <class Op, int V, int U, bool EARLY> struct block_bounds {
     static constexpr int threads = V == 8                        ? 256
                                    : V == 1 || (V == 2 && EARLY) ? (Op::LAYER ? 512 : 1024)
                                                                  : 512;
-    static constexpr int blocks = EARLY || Op::LAYER                       ? 1
+    static constexpr int blocks = EARLY || Op::LAYER || U > 1              ? 1
                                   : V == 8                                 ? 3
                                   : Op::ADD                                ? 2
                                   : V == 2 || (Op::IN == BF16 && !Op::FP8) ? 3
                                                                            : 2;
 };
 
-template <class Op, int V, bool EARLY>
-__global__ void __launch_bounds__(block_bounds<Op, V, EARLY>::threads,
-                                  block_bounds<Op, V, EARLY>::blocks) norm_block(const norm_dev a)
+template <class Op, int V, int U, bool EARLY>
+__global__ void __launch_bounds__(block_bounds<Op, V, U, EARLY>::threads,
+                                  block_bounds<Op, V, U, EARLY>::blocks) norm_block(const norm_dev a)
 {
-    __shared__ __align__(16) float slots[Op::LAYER ? 2 : 1][32];
+    __shared__ __align__(16) float slots[(Op::LAYER ? 2 : 1) * U][32];
     block_reduce reduce = {slots, (int)(blockDim.x / 32u), 0};
-    const place p = {blockIdx.x, 0, first_of_warp<V>((int)(threadIdx.x / 32u))};
-    norm_rows<Op, V, 1, false, EARLY>(a, p, reduce);
+    const place p = {blockIdx.x * U, 1, first_of_warp<V>(threadIdx.x / 32u)};
+    norm_rows<Op, V, U, (U > 1), EARLY>(a, p, reduce);
 }
 
 template <class Op, int V, bool EARLY>
@@ -426,8 +435,8 @@ __global__ void __launch_bounds__(512) norm_cluster(const norm_dev a)
     const int warps = (int)(blockDim.x / 32u);
     cluster_reduce reduce = {&shared, warps, blocks, rank, 0};
     reduce.begin();
-    const place p = {(int64_t)cluster_index(), 0,
-                     first_of_warp<V>(rank * warps + (int)(threadIdx.x / 32u))};
+    const place p = {cluster_index(), 0,
+                     first_of_warp<V>((uint32_t)(rank * warps) + threadIdx.x / 32u)};
     norm_rows<Op, V, 1, false, EARLY>(a, p, reduce);
 }
 
@@ -435,14 +444,14 @@ __global__ void __launch_bounds__(512) norm_cluster(const norm_dev a)
 template <class Op, bool VECTOR> struct piece {
     static constexpr int N = VECTOR ? Op::N : 1;
 
-    FIB_DEV_MEMBER static void load(const void *base, int64_t index, float *h)
+    FIB_DEV_MEMBER static void load(const void *base, uint64_t index, float *h)
     {
         if constexpr (VECTOR)
             widen<Op::IN>(load_once((const uint4 *)base + index, true), h);
         else
             h[0] = load1<Op::IN>(base, index);
     }
-    FIB_DEV_MEMBER static void load_row(const norm_dev &a, int64_t index, float *h)
+    FIB_DEV_MEMBER static void load_row(const norm_dev &a, uint64_t index, float *h)
     {
         load(a.x, index, h);
         if constexpr (Op::ADD) {
@@ -453,11 +462,11 @@ template <class Op, bool VECTOR> struct piece {
                 h[j] += other[j];
         }
     }
-    FIB_DEV_MEMBER static void load_weights(const norm_dev &a, int at, float *gain, float *shift)
+    FIB_DEV_MEMBER static void load_weights(const norm_dev &a, uint32_t at, float *gain, float *shift)
     {
         if constexpr (VECTOR) {
             weights<Op> w;
-            w.load(a, at, true);
+            w.load(a, (uint64_t)at, true);
             w.get(a, gain, shift);
         } else if constexpr (Op::LAYER) {
             gain[0] = ((const float *)a.weight)[at];
@@ -466,7 +475,7 @@ template <class Op, bool VECTOR> struct piece {
             gain[0] = load1<Op::IN>(a.weight, at) + a.weight_offset;
         }
     }
-    FIB_DEV_MEMBER static void store(const norm_dev &a, int64_t index, float *y, const quantiser &q)
+    FIB_DEV_MEMBER static void store(const norm_dev &a, uint64_t index, float *y, const quantiser &q)
     {
         if constexpr (VECTOR) {
             if (Op::LAYER)
@@ -484,7 +493,7 @@ template <class Op, bool VECTOR> struct piece {
                 store1<Op::IN>(a.out, index, y[0]);
         }
     }
-    FIB_DEV_MEMBER static void store_residual(const norm_dev &a, int64_t index, const float *h)
+    FIB_DEV_MEMBER static void store_residual(const norm_dev &a, uint64_t index, const float *h)
     {
         if constexpr (VECTOR)
             store16((uint4 *)a.residual + index, narrow<Op::IN>(h), true);
@@ -496,14 +505,14 @@ template <class Op, bool VECTOR> struct piece {
 /* Rows that no register file holds. A thread writes only elements that it alone reads after the
  * sum, so rows may be replaced in place. */
 template <class Op, bool VECTOR>
-FIB_DEV void loop_rms(const norm_dev &a, int64_t at, const quantiser &q, block_reduce &reduce)
+FIB_DEV void loop_rms(const norm_dev &a, uint64_t at, const quantiser &q, block_reduce &reduce)
 {
     typedef piece<Op, VECTOR> P;
     constexpr int N = P::N;
-    const int step = (int)blockDim.x, first = (int)threadIdx.x;
+    const uint32_t step = blockDim.x, first = threadIdx.x;
     float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll 4
-    for (int k = first; k < a.vecs; k += step) {
+    for (uint32_t k = first; k < a.vecs; k += step) {
         float h[N];
         P::load_row(a, at + k, h);
 #pragma unroll
@@ -515,7 +524,7 @@ FIB_DEV void loop_rms(const norm_dev &a, int64_t at, const quantiser &q, block_r
     const float inverse_root = rsqrtf(fmaf(total[0], a.inv_cols, a.eps));
     const float factor = Op::FP8 ? row_factor(inverse_root, q.inverse) : inverse_root;
 #pragma unroll 2
-    for (int k = first; k < a.vecs; k += step) {
+    for (uint32_t k = first; k < a.vecs; k += step) {
         float h[N], gain[N], shift[N];
         P::load_row(a, at + k, h);
         P::load_weights(a, k, gain, shift);
@@ -529,15 +538,15 @@ FIB_DEV void loop_rms(const norm_dev &a, int64_t at, const quantiser &q, block_r
 }
 
 template <class Op, bool VECTOR>
-FIB_DEV void loop_layer(const norm_dev &a, int64_t at, const quantiser &q, block_reduce &reduce)
+FIB_DEV void loop_layer(const norm_dev &a, uint64_t at, const quantiser &q, block_reduce &reduce)
 {
     typedef piece<Op, VECTOR> P;
     constexpr int N = P::N;
-    const int step = (int)blockDim.x, first = (int)threadIdx.x;
+    const uint32_t step = blockDim.x, first = threadIdx.x;
     const float pivot = load1<Op::IN>(a.x, at * N);
     float total[1] = {0.0f};
 #pragma unroll 4
-    for (int k = first; k < a.vecs; k += step) {
+    for (uint32_t k = first; k < a.vecs; k += step) {
         float h[N];
         P::load_row(a, at + k, h);
 #pragma unroll
@@ -548,7 +557,7 @@ FIB_DEV void loop_layer(const norm_dev &a, int64_t at, const quantiser &q, block
     const float mean = total[0] * a.inv_cols;
     total[0] = 0.0f;
 #pragma unroll 4
-    for (int k = first; k < a.vecs; k += step) {
+    for (uint32_t k = first; k < a.vecs; k += step) {
         float h[N];
         P::load_row(a, at + k, h);
 #pragma unroll
@@ -559,7 +568,7 @@ FIB_DEV void loop_layer(const norm_dev &a, int64_t at, const quantiser &q, block
     }
     reduce.sum(total);
     const float inverse_root = rsqrtf(fmaf(total[0], a.inv_cols, a.eps));
-    for (int k = first; k < a.vecs; k += step) {
+    for (uint32_t k = first; k < a.vecs; k += step) {
         float h[N], gain[N], shift[N];
         P::load_row(a, at + k, h);
         P::load_weights(a, k, gain, shift);
@@ -578,7 +587,7 @@ template <class Op, bool VECTOR> __global__ void __launch_bounds__(1024) norm_lo
         launch_dependents();
         wait_for_previous();
     }
-    const int64_t at = (int64_t)blockIdx.x * a.vecs;
+    const uint64_t at = (uint64_t)blockIdx.x * a.vecs;
     const quantiser q = load_quantiser<Op>(a);
     if constexpr (Op::LAYER)
         loop_layer<Op, VECTOR>(a, at, q, reduce);

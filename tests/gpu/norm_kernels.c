@@ -315,6 +315,7 @@ static void test_variants(struct gpu_test *t)
         {"block_v4", {8, 1000, 8192}, false},
         {"block_v4early", {8, 1000, 8192}, false},
         {"block_v8", {8, 5000, 8192}, true},
+        {"block_v4u2", {8, 1000, 8192}, false},
         {"block512_v2", {8, 1000, 4096}, false},
         {"cluster_v1", {8, 1000, 16384}, false},
         {"cluster2_v2", {8, 1000, 8192}, false},

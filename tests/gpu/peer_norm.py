@@ -36,7 +36,7 @@ COLD_BYTES = 3 * torch.cuda.get_device_properties(0).L2_cache_size
 MOST_COPIES = 1024
 WINDOWS = 12
 GROUP_BYTES = 50 << 30  # of tensors that live at the same time, and
-GROUP_CASES = 24
+GROUP_CASES = 48
 FP8 = torch.float8_e4m3fn
 FP8_MAX = torch.finfo(FP8).max
 
@@ -181,11 +181,13 @@ def calls_of(libraries, case, pdl):
     inputs = [(x[i], *((r[i],) if case.adds else ()), w[i], *((beta[i],) if case.layer else ()))
               for i in range(n)]
     made, fi, quack = {}, libraries["flashinfer"], libraries["quack"]
-    compiled = torch_function(case)
-    made["torch.compile"] = [lambda a=a: compiled(*a) for a in inputs]
+    if libraries["torch"]:
+        compiled = torch_function(case)
+        made["torch.compile"] = [lambda a=a: compiled(*a) for a in inputs]
     if quack and not case.quant:
         forward = functools.partial(quack.rmsnorm_fwd, eps=EPS, weight_offset=case.gemma)
-        made["quack"] = [lambda i=i: forward(x[i], w[i], residual=r[i] if case.adds else None)[:2]
+        rows = x.reshape(n, -1, cols)  # it knows no heads with a common weight
+        made["quack"] = [lambda i=i: forward(rows[i], w[i], residual=r[i] if case.adds else None)[:2]
                          for i in range(n)]
     if fi:
         y = None
@@ -290,14 +292,20 @@ def main():
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--out")
     parser.add_argument("--match", default=".")
+    parser.add_argument("--skip", help="leave out lines that match REGEX")
+    parser.add_argument("--libraries", default="torch,flashinfer,quack")
     parser.add_argument("--flags", default="", help="more flags for fib-bench, as one word")
     parser.add_argument("--pdl", action="store_true", help="dependent launches where there are any")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2))
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    libraries = {"flashinfer": optional("flashinfer"), "quack": optional("quack.rmsnorm")}
+    wanted = options.libraries.split(",")
+    libraries = {name: optional(module) if name in wanted else None
+                 for name, module in (("torch", "torch"), ("flashinfer", "flashinfer"),
+                                      ("quack", "quack.rmsnorm"))}
     cases = [Case(line.strip()) for line in open(options.list)
-             if line.strip() and line[0] != "#" and re.search(options.match, line)]
+             if line.strip() and line[0] != "#" and re.search(options.match, line)
+             and not (options.skip and re.search(options.skip, line))]
     if options.part:
         part, parts = map(int, options.part.split("/"))
         return compile_only(libraries, cases[part::parts], options.pdl)
