@@ -107,6 +107,7 @@ static void test_names(void **state)
     (void)state;
     assert_plan("block_v4", 8192, "block256_v4");
     assert_plan("block256_v4", 4096, "block256_v4");
+    assert_plan("block_v4u2", 8192, "block256_v4u2");
     assert_plan("block_v2early", 4096, "block256_v2early");
     assert_plan("block_v1", 8, "block32_v1");
     assert_plan("warp_v1", 24, "warp4_v1");

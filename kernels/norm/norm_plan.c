@@ -192,7 +192,9 @@ static const char *choose_many(const struct fib_norm_args *args)
         return "block_v8";
     if (args->adds)
         return vecs <= 1024 && (fp8 ? vecs >= 512 : vecs > 512) ? "block_v2early" : "block_v4";
-    return vecs <= 1024 ? "block_v4early" : "block_v4";
+    if (vecs <= 1024)
+        return "block_v4early";
+    return fp8 ? "block_v4" : "block_v8";
 }
 
 /* Rows in the registers of one block. */
