@@ -114,7 +114,7 @@ static enum fib_status open_engine(struct engine *engine, const struct fib_prepa
 static enum fib_status try_once(struct fib_prepared *p, struct fib_error *err)
 {
     struct fib_device *device = p->engine->device;
-    const enum fib_status st = run(p, NULL, err);
+    const enum fib_status st = run(p, device->stream, err);
     return st == FIB_OK ? device->ops->synchronize(device, NULL, err) : st;
 }
 

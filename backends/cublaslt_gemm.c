@@ -81,7 +81,7 @@ static void open_trial(struct trial *trial, enum fib_timer timer, uint32_t calls
                                          .slots = slots,
                                          .call = trial_call,
                                          .call_context = trial};
-    if (trial_call(trial, NULL, 0, &ignored) != FIB_OK ||
+    if (trial_call(trial, device->stream, 0, &ignored) != FIB_OK ||
         device->ops->synchronize(device, NULL, &ignored) != FIB_OK ||
         device->ops->window_create(device, &spec, &trial->window, &ignored) != FIB_OK)
         trial->window = NULL;
