@@ -271,14 +271,24 @@ static void test_unchecked(void **state)
     fib_json_free(&record);
 }
 
+static struct fib_paired usual_paired(void)
+{
+    return (struct fib_paired){.round_count = 24,
+                               .ratio = 1.25,
+                               .ratio_low = 1.2,
+                               .ratio_high = NAN,
+                               .verdict = FIB_SLOWER,
+                               .margin = 0.005,
+                               .tie_count = 3,
+                               .mde = 0.002,
+                               .rounds_needed = NAN,
+                               .p = 0.0001};
+}
+
 static void test_versus(void **state)
 {
     struct fixture *f = *state;
-    const struct fib_paired paired = {.round_count = 24,
-                                      .ratio = 1.25,
-                                      .ratio_low = 1.2,
-                                      .ratio_high = NAN,
-                                      .verdict = FIB_SLOWER};
+    const struct fib_paired paired = usual_paired();
     f->result.versus_best = &paired;
     f->result.best_backend = "openblas";
     struct fib_json *record = record_of(f);
@@ -286,7 +296,12 @@ static void test_versus(void **state)
     expect_number(record, "versus.ratio", 1.25);
     expect_null(record, "versus.ratio_high");
     expect_number(record, "versus.rounds", 24);
+    expect_number(record, "versus.ties", 3);
     expect_text(record, "versus.verdict", "SLOWER");
+    expect_number(record, "versus.margin_pct", 0.5);
+    expect_number(record, "versus.mde_pct", 0.2);
+    expect_null(record, "versus.rounds_needed");
+    expect_number(record, "versus.p", 0.0001);
     fib_json_free(&record);
 }
 
