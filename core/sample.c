@@ -194,8 +194,11 @@ static enum fib_stop precision_stop(const struct rounds *rounds, size_t arm)
     const double half = (high - low) / 2.0;
     const double median = fib_stats_percentile(series->call_ms, count, 0.5);
     const double half_tick = sampler->device->facts.tick_ms / (2.0 * rounds->calls);
-    const bool fine = half <= sampler->rules->precision * median;
-    return fine ? FIB_STOP_PRECISION : half <= half_tick ? FIB_STOP_TICK : FIB_STOP_NONE;
+    const double wanted = sampler->rules->precision * median;
+    if (!(half <= fmax(wanted, half_tick)))
+        return FIB_STOP_NONE;
+    /* Windows that all show the same few steps look more precise than their clock is. */
+    return half_tick > wanted ? FIB_STOP_TICK : FIB_STOP_PRECISION;
 }
 
 /* An arm's time is spent when its own windows took its budget, or all windows the budget of all
