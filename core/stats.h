@@ -40,7 +40,8 @@ double fib_stats_percentile(const double *samples, size_t count, double p);
 size_t fib_stats_least_count(double p, double confidence);
 
 /* Half-width of the 95 % t interval of the median from `batch_count` batch medians (consecutive
- * batches, equal sizes, remainder to the last). NaN when count < 2 * batch_count. */
+ * batches, equal sizes, remainder to the last; of an even number the last is left out). NaN when
+ * count < 2 * batch_count. */
 double fib_stats_batch_half_width(const double *samples, size_t count, size_t batch_count);
 /* 95 % interval of the median: "order-statistic" (two of the samples, exact for independent ones)
  * from 6 samples on, "batch-median-t" (10 batches) from 30 on; returns that name, or NULL and

@@ -159,6 +159,8 @@ static void test_passed(void **state)
     expect_number(record, "time.raw", 3500000);
     expect_null(record, "time.p5");
     expect_null(record, "time.ci_low");
+    expect_null(record, "time.ci_method");
+    expect_null(record, "time.order_high");
     expect_number(record, "rate.tb_per_sec", 1.25);
     expect_null(record, "rate.bound");
     expect_number(record, "cost.bytes", 200);

@@ -106,6 +106,34 @@ static void percentiles_against_counting(void **state)
     assert_true(isnan(fib_stats_percentile(samples, 0, 0.5)));
 }
 
+/* The ends of the order-statistic interval are samples with so many below and above, and the ranks
+ * are the narrowest with 95 %: a step further in would lose too much. */
+static void order_interval_against_counting(void **state)
+{
+    (void)state;
+    struct sim sim = {.state = 5};
+    double samples[40];
+    for (size_t count = 1; count <= 40; count++) {
+        for (size_t i = 0; i < count; i++)
+            samples[i] = floor(20.0 * sim_uniform(&sim));
+        double choose = 1, below = 0; /* of 2^count halves: those with fewer than `rank` low */
+        size_t rank = 0;
+        while (40 * (below + choose) <= exp2((double)count)) {
+            below += choose;
+            choose *= (double)(count - rank) / (double)(rank + 1);
+            rank++;
+        }
+        struct fib_stats stats;
+        fib_stats_compute(samples, NULL, count, &stats);
+        assert_int_equal(isnan(stats.order_low), rank == 0);
+        assert_int_equal(rank == 0, count < 6);
+        if (rank == 0)
+            continue;
+        assert_true(stats.order_low == nth_smallest(samples, count, rank - 1));
+        assert_true(stats.order_high == nth_smallest(samples, count, count - rank));
+    }
+}
+
 /* ---- one series ---- */
 
 static void no_samples(void **state)
@@ -217,8 +245,8 @@ static void batch_half_width_by_hand(void **state)
 {
     (void)state;
     /* Two batches with medians 2 and 6: sd sqrt(8), half-width t(1) * sqrt(8 / 2). The remainder
-     * joins the second batch. */
-    static const double samples[] = {1, 2, 3, 6, 5, 9, 6};
+     * joins the second batch, whose last one is then left out. */
+    static const double samples[] = {1, 2, 3, 6, 5, 9, 7};
     assert_near(fib_stats_batch_half_width(samples, 7, 2), 12.706205 * 2.0, 1e-6);
     assert_true(isnan(fib_stats_batch_half_width(samples, 3, 2)));
     assert_true(isnan(fib_stats_batch_half_width(samples, 7, 4)));
@@ -309,6 +337,7 @@ int main(void)
         cmocka_unit_test(least_counts),
         cmocka_unit_test(tails_need_enough_samples),
         cmocka_unit_test(percentiles_against_counting),
+        cmocka_unit_test(order_interval_against_counting),
         cmocka_unit_test(no_samples),
         cmocka_unit_test(one_and_two_samples),
         cmocka_unit_test(nan_never_reaches_the_extremes),
