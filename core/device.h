@@ -175,13 +175,19 @@ enum fib_status fib_device_cpu_open(struct fib_pool *pool, struct fib_device **d
                                     struct fib_error *err);
 
 /* Tests only: host memory and a clock that follows a script. Every call of a window advances the
- * clock by the next entry of `call_ms` (cycled); utc starts at `utc_s` and
- * never moves. Facts are fixed values, the same on every machine; it gives out no more memory than
- * facts.memory_bytes says. */
+ * clock by the next entry of `call_ms` (cycled), which is the time at 1000 MHz without drift; utc
+ * starts at `utc_s` and never moves. Facts are fixed values, the same on every machine; it gives
+ * out no more memory than facts.memory_bytes says. */
 struct fib_fake_script {
     const double *call_ms;
     size_t call_count;
     int64_t utc_s;
+    const double *mhz;    /* clock of each window (cycled): 500 doubles its calls' times, and NaN is
+                             a window without stamps, at 1000. NULL: always 1000 */
+    size_t mhz_count;
+    double drift_per_s;   /* calls take 1 + drift_per_s x (seconds on the fake clock) as long */
+    double tick_ms;       /* step of the readings that a window is timed with, goes into the facts;
+                             0: none */
 };
 enum fib_status fib_device_fake_open(struct fib_pool *pool, const struct fib_fake_script *script,
                                      struct fib_device **device, struct fib_error *err);

@@ -7,10 +7,15 @@
 #include "core/device_host.h"
 #include "core/memory.h"
 
+static const double usual_mhz = 1000.0;
+
 struct fake {
     struct fib_device base; /* first: the device handle points here */
-    double *call_ms;
+    double *call_ms, *mhz;
     size_t call_count, next;
+    size_t mhz_count, next_mhz;
+    double drift_per_s, tick_ms;
+    double window_mhz; /* of the window under way; 1000 outside */
     double now_ms;
     int64_t utc_s;
     uint64_t taken_bytes; /* of its memory */
@@ -23,6 +28,7 @@ static void fake_close(struct fib_device *device)
 {
     struct fake *fake = (struct fake *)device;
     free(fake->call_ms);
+    free(fake->mhz);
     free(fake);
 }
 
@@ -61,6 +67,12 @@ static enum fib_status fake_synchronize(struct fib_device *device, struct fib_st
                : FIB_OK;
 }
 
+/* What drift and the window's clock make of a time at 1000 MHz. */
+static double slowed_ms(const struct fake *fake, double time_ms)
+{
+    return time_ms * (1 + fake->drift_per_s * fake->now_ms / 1e3) * (usual_mhz / fake->window_mhz);
+}
+
 /* Time of the call that just ended: its own word, else the script's next entry. A script may hold
  * what a broken timer gives (0, negative, NaN): that shows in the window's time, but the clock
  * itself never runs backwards. */
@@ -69,10 +81,30 @@ static double call_time_ms(struct fake *fake)
     if (fake->stepped)
         return fake->stepped_ms;
     if (fake->call_count == 0)
-        return 1e-3;
+        return slowed_ms(fake, 1e-3);
     const double call_ms = fake->call_ms[fake->next];
     fake->next = (fake->next + 1) % fake->call_count;
-    return call_ms;
+    return slowed_ms(fake, call_ms);
+}
+
+/* What stamps beside the window say about the clock; NAN when they say nothing. */
+static double read_mhz(struct fake *fake)
+{
+    if (fake->mhz_count == 0)
+        return usual_mhz;
+    const double mhz = fake->mhz[fake->next_mhz];
+    fake->next_mhz = (fake->next_mhz + 1) % fake->mhz_count;
+    return mhz;
+}
+
+/* The window's time between two readings of a clock that moves in steps: where it starts within a
+ * step decides on which side a time is rounded. What is no time has no step either. */
+static double in_ticks(const struct fake *fake, double start_ms, double window_ms)
+{
+    const double tick_ms = fake->tick_ms;
+    if (!(tick_ms > 0) || !isfinite(window_ms))
+        return window_ms;
+    return tick_ms * (floor((start_ms + window_ms) / tick_ms) - floor(start_ms / tick_ms));
 }
 
 static enum fib_status fake_window_run(struct fib_window *window, struct fib_window_sample *sample,
@@ -83,7 +115,9 @@ static enum fib_status fake_window_run(struct fib_window *window, struct fib_win
     enum fib_status st = FIB_OK;
     if (spec->reset)
         st = spec->reset(spec->reset_context, NULL, spec->slots, spec->call_count, err);
+    const double mhz = read_mhz(fake), start_ms = fake->now_ms;
     double window_ms = 0;
+    fake->window_mhz = isfinite(mhz) ? mhz : usual_mhz;
     for (uint32_t i = 0; i < spec->call_count && st == FIB_OK; i++) {
         fake->stepped = false;
         fake->stepped_ms = 0;
@@ -93,8 +127,9 @@ static enum fib_status fake_window_run(struct fib_window *window, struct fib_win
         if (!fake->stepped && isfinite(call_ms) && call_ms > 0)
             fake->now_ms += call_ms;
     }
-    *sample = (struct fib_window_sample){.window_ms = window_ms,
-                                         .mhz = 1000.0,
+    fake->window_mhz = usual_mhz;
+    *sample = (struct fib_window_sample){.window_ms = in_ticks(fake, start_ms, window_ms),
+                                         .mhz = mhz,
                                          .overhead_ms = fake->base.facts.window_overhead_ms};
     return st;
 }
@@ -163,14 +198,23 @@ static const struct fib_device_facts fake_facts = {
 void fib_device_fake_advance(struct fib_device *device, double time_ms)
 {
     struct fake *fake = (struct fake *)device;
+    const double slow_ms = slowed_ms(fake, time_ms);
     fake->stepped = true;
-    fake->stepped_ms += time_ms;
-    fake->now_ms += time_ms;
+    fake->stepped_ms += slow_ms;
+    fake->now_ms += slow_ms;
 }
 
 void fib_device_fake_break(struct fib_device *device)
 {
     ((struct fake *)device)->broken = true;
+}
+
+static double *copy_of(const double *values, size_t count)
+{
+    double *const copy = fib_zalloc_array(count, sizeof(*copy));
+    if (count > 0)
+        memcpy(copy, values, count * sizeof(*copy));
+    return copy;
 }
 
 enum fib_status fib_device_fake_open(struct fib_pool *pool, const struct fib_fake_script *script,
@@ -181,11 +225,15 @@ enum fib_status fib_device_fake_open(struct fib_pool *pool, const struct fib_fak
     fake->base = (struct fib_device){
         .ops = &fake_ops, .facts = fake_facts, .host_memory = true, .pool = pool};
     fake->call_count = script->call_count;
+    fake->call_ms = copy_of(script->call_ms, script->call_count);
+    fake->mhz_count = script->mhz_count;
+    fake->mhz = copy_of(script->mhz, script->mhz_count);
     fake->utc_s = script->utc_s;
-    if (script->call_count > 0) {
-        fake->call_ms = fib_zalloc_array(script->call_count, sizeof(*fake->call_ms));
-        memcpy(fake->call_ms, script->call_ms, script->call_count * sizeof(*fake->call_ms));
-    }
+    fake->drift_per_s = script->drift_per_s;
+    fake->tick_ms = script->tick_ms;
+    fake->window_mhz = usual_mhz;
+    if (script->tick_ms > 0)
+        fake->base.facts.tick_ms = script->tick_ms;
     *device = &fake->base;
     return FIB_OK;
 }

@@ -110,6 +110,17 @@ static int places_of(const struct row *row, double per_ms)
     return places > 0 ? places : 0;
 }
 
+/* The same for a ratio, and not beyond 0.1 %: verdicts do not look closer than that. */
+static int ratio_places(const struct fib_json *record)
+{
+    enum { WITHOUT_INTERVAL = 2, MOST_PLACES = 3 };
+    const double low = fib_json_f64(record, "versus.ratio_low");
+    const double half = (fib_json_f64(record, "versus.ratio_high") - low) / 2.0;
+    if (isnan(half))
+        return WITHOUT_INTERVAL;
+    return half > 0.0 ? (int)fmax(0.0, fmin(-floor(log10(half)), MOST_PLACES)) : MOST_PLACES;
+}
+
 /* Blanks stand in for the digits that other rows have after the point. */
 static void add_aligned(struct fib_text *out, double value, int places, int most_places)
 {
@@ -164,12 +175,13 @@ static void fill_versus(const struct table *table, struct row *row)
     }
     if (isnan(ratio))
         ratio = row->median_ms / table->rows[0].median_ms;
+    const int places = ratio_places(row->record);
     if (verdict && strcmp(verdict, "UNRESOLVED") == 0)
-        fib_text_addf(cell, "%.3fx, open", ratio);
+        fib_text_addf(cell, "%.*fx, open", places, ratio);
     else if (ratio >= 1.0)
-        fib_text_addf(cell, "%.3fx slower", ratio);
+        fib_text_addf(cell, "%.*fx slower", places, ratio);
     else
-        fib_text_addf(cell, "%.3fx faster", 1.0 / ratio);
+        fib_text_addf(cell, "%.*fx faster", places, 1.0 / ratio);
 }
 
 static void fill_check(struct row *row)
@@ -310,6 +322,25 @@ static void add_flags(struct fib_text *out, const struct fib_json *record)
     fib_text_add_char(out, '\n');
 }
 
+/* What would close an open comparison. */
+static void add_open(struct fib_text *out, const struct fib_json *record)
+{
+    const char *verdict = fib_json_text(record, "versus.verdict");
+    const double rounds = fib_json_f64(record, "versus.rounds");
+    const double needed = fib_json_f64(record, "versus.rounds_needed");
+    if (!verdict || strcmp(verdict, "UNRESOLVED") != 0 || isnan(rounds))
+        return;
+    fib_text_addf(out, "  %s: open after %.0f round%s", text_of(record, "backend"), rounds,
+                  rounds == 1 ? "" : "s");
+    if (isnan(needed))
+        fib_text_add(out, ", fewer than 6 decide nothing\n");
+    else if (needed < FIB_MAX_ROUNDS_NEEDED)
+        fib_text_addf(out, ", about %.0f would decide: -n %.0f\n", needed, needed);
+    else
+        fib_text_addf(out, ", too near to the margin of %g %% to be decided\n",
+                      fib_json_f64(record, "versus.margin_pct"));
+}
+
 /* "NVIDIA H200, cold cache, graph, interleaved x 24 rounds" */
 static void add_conditions(struct fib_text *out, const struct fib_json *record,
                            const struct fib_json *environment)
@@ -445,6 +476,7 @@ void fib_case_table(const struct fib_json *const *records, size_t count,
             add_refused(out, &table, records[i]);
     }
     for (size_t i = 0; i < table.count; i++) {
+        add_open(out, table.rows[i].record);
         add_cold_over_hot(out, table.rows[i].record);
         add_flags(out, table.rows[i].record);
     }

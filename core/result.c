@@ -121,6 +121,8 @@ static struct fib_json *time_of(const struct fib_result *result)
     set_ps(time, "p99", stats->p99);
     set_ps(time, "ci_low", stats->ci_low);
     set_ps(time, "ci_high", stats->ci_high);
+    set_ps(time, "order_low", stats->order_low);
+    set_ps(time, "order_high", stats->order_high);
     set_ps(time, "raw", result->raw_median_ms);
     set_ps(time, "net", result->gap_ms > 0 ? stats->median - result->gap_ms : NAN);
     fib_json_set_text(time, "ci_method", stats->ci_method);
@@ -177,6 +179,7 @@ static struct fib_json *mhz_of(const struct fib_series *series)
     fib_json_set_f64(object, "median", clock.median_mhz);
     fib_json_set_f64(object, "min", clock.min_mhz);
     fib_json_set_f64(object, "max", clock.max_mhz);
+    fib_json_set_i64(object, "slow_windows", (int64_t)clock.slow_count);
     return object;
 }
 
@@ -250,7 +253,12 @@ static struct fib_json *versus_of(const struct fib_result *result)
     fib_json_set_f64(versus, "ratio_low", paired->ratio_low);
     fib_json_set_f64(versus, "ratio_high", paired->ratio_high);
     fib_json_set_i64(versus, "rounds", (int64_t)paired->round_count);
+    fib_json_set_i64(versus, "ties", (int64_t)paired->tie_count);
     fib_json_set_text(versus, "verdict", fib_verdict_name(paired->verdict));
+    fib_json_set_f64(versus, "margin_pct", 100 * paired->margin);
+    fib_json_set_f64(versus, "mde_pct", 100 * paired->mde);
+    fib_json_set_f64(versus, "rounds_needed", paired->rounds_needed);
+    fib_json_set_f64(versus, "p", paired->p);
     return versus;
 }
 

@@ -72,17 +72,18 @@ struct fib_result {
  *   routine, family, backend, resolved_backend, status, reason, flags [..],
  *   params { every flag of scope ROUTINE and SHARED that this routine uses: number, text, bool,
  *            null },
- *   time { unit "ps": median mean std mad min max p5 p25 p75 p95 p99 ci_low ci_high raw net
- *          (integer picoseconds), ci_method, outliers, autocorrelation, drift_pct_per_s,
- *          samples [..] } or null,
+ *   time { unit "ps": median mean std mad min max p5 p25 p75 p95 p99 ci_low ci_high
+ *          order_low order_high raw net (integer picoseconds), ci_method, outliers,
+ *          autocorrelation, drift_pct_per_s, samples [..] } or null,
  *   rate { tflops tb_per_sec bound roof_pct } or null,
  *   cost { flops bytes } or null,
  *   measure { timer cache power_mode init interleave ring_slots calls_per_window windows
  *             rejected_windows stop_reason warmup_ms settled overhead_us overhead_method gap_us
- *             tick_ps mhz { median min max } cold_over_hot } or null,
+ *             tick_ps mhz { median min max slow_windows } cold_over_hot } or null,
  *   check { verdict "passed" | "failed" | "not run", checked_rows total_rows compared mismatches
  *           max_abs_err max_rel_err rel_l2 output_checksum message } or null,
- *   versus { best_backend ratio ratio_low ratio_high rounds verdict } or null,
+ *   versus { best_backend ratio ratio_low ratio_high rounds ties verdict margin_pct mde_pct
+ *            rounds_needed p } or null,
  *   device { name uuid kind },
  *   build_id, repro_command */
 struct fib_json *fib_result_record(const struct fib_result *result,

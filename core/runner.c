@@ -364,6 +364,7 @@ static struct fib_sample_rules sample_rules(const struct fib_session *s, double 
         .window_count = settings->num_iters,
         .budget_ms = budget_ms(settings),
         .precision = settings->precise ? 0.001 : 0.005,
+        .margin = fib_verdict_margin,
         .quick = settings->quick,
         .sustained = strcmp(settings->power_mode, "sustained") == 0,
         .timeout_ms = fmax(settings->timeout_s * 1e3 - spent_ms, 1.0),

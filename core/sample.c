@@ -11,9 +11,8 @@
 #include "core/stats.h"
 
 enum {
-    MIN_WINDOWS = 20,   /* for a precision that can be trusted */
-    FEWEST_WINDOWS = 3, /* whatever the budget */
-    BATCHES = 10,
+    MIN_WINDOWS = 20,       /* for a precision that can be trusted */
+    FEWEST_WINDOWS = 3,     /* whatever the budget */
     MAX_WINDOWS = 1 << 18,  /* adaptive runs end here: more samples would only fill memory */
     MAX_ARM_CALLS = 1 << 24 /* and here, if the clock hardly moves */
 };
@@ -37,6 +36,7 @@ struct rounds {
     double *end_ms;              /* [arm] of this round */
     size_t *order;               /* [arm] of this round */
     double begin_ms, total_ms;
+    size_t next_look;     /* windows at which the verdicts are looked at again */
     int dropped_in_a_row; /* rounds */
 };
 
@@ -188,12 +188,17 @@ static enum fib_stop precision_stop(const struct rounds *rounds, size_t arm)
         (sampler->arm_count == 2 && count % 2 != 0))
         return FIB_STOP_NONE;
     progress->next_check = count + 2 + count / 10;
-    const double half = fib_stats_batch_half_width(series->call_ms, count, BATCHES);
+    double low, high;
+    if (!fib_stats_interval(series->call_ms, count, &low, &high))
+        return FIB_STOP_NONE;
+    const double half = (high - low) / 2.0;
     const double median = fib_stats_percentile(series->call_ms, count, 0.5);
-    if (half <= sampler->rules->precision * median)
-        return FIB_STOP_PRECISION;
-    return half <= sampler->device->facts.tick_ms / (2.0 * rounds->calls) ? FIB_STOP_TICK
-                                                                          : FIB_STOP_NONE;
+    const double half_tick = sampler->device->facts.tick_ms / (2.0 * rounds->calls);
+    const double wanted = sampler->rules->precision * median;
+    if (!(half <= fmax(wanted, half_tick)))
+        return FIB_STOP_NONE;
+    /* Windows that all show the same few steps look more precise than their clock is. */
+    return half_tick > wanted ? FIB_STOP_TICK : FIB_STOP_PRECISION;
 }
 
 /* An arm's time is spent when its own windows took its budget, or all windows the budget of all
@@ -221,8 +226,61 @@ static enum fib_stop find_stop(const struct rounds *rounds, size_t arm)
     return budget_is_spent(rounds, arm) ? FIB_STOP_BUDGET : FIB_STOP_NONE;
 }
 
-/* Notes why arms stop; true when all have a reason. Arms that are done run on with the others. */
-static bool all_done(const struct rounds *rounds)
+static size_t fastest_arm(const struct fib_samples *samples)
+{
+    size_t best = 0;
+    double best_ms = INFINITY;
+    for (size_t a = 0; a < samples->arm_count; a++) {
+        const struct fib_series *series = &samples->series[a];
+        const double median_ms = fib_stats_percentile(series->call_ms, series->count, 0.5);
+        if (median_ms < best_ms) {
+            best_ms = median_ms;
+            best = a;
+        }
+    }
+    return best;
+}
+
+static bool is_told_apart(const struct fib_sampler *sampler, size_t best, size_t arm)
+{
+    const struct fib_series *a = &sampler->samples->series[best];
+    const struct fib_series *b = &sampler->samples->series[arm];
+    struct fib_paired paired;
+    fib_stats_paired(a->call_ms, b->call_ms, b->count, sampler->rules->margin, &paired);
+    return paired.verdict != FIB_UNRESOLVED;
+}
+
+/* True while more rounds may tell whether some arm differs from the fastest by more than the
+ * margin. To stop at that word is no peeking at significance: the interval has to clear the margin
+ * or to lie inside it, and that of two equal arms all but never clears it. An arm that stays open
+ * has the budget for its reason. */
+static bool verdict_is_open(struct rounds *rounds)
+{
+    const struct fib_sampler *sampler = rounds->sampler;
+    const struct fib_sample_rules *rules = sampler->rules;
+    const size_t count = sampler->samples->series[0].count; /* that of all */
+    bool spent = false, open = false;
+    if (sampler->arm_count < 2 || !(rules->margin > 0) || rules->window_count != FIB_UNSET_I64)
+        return false;
+    for (size_t a = 0; a < sampler->arm_count; a++)
+        spent = spent || budget_is_spent(rounds, a);
+    if (!spent && (count < rounds->next_look || (sampler->arm_count == 2 && count % 2 != 0)))
+        return true;
+    rounds->next_look = count + 2 + count / 10;
+    const size_t best = fastest_arm(sampler->samples);
+    for (size_t a = 0; a < sampler->arm_count; a++) {
+        if (a == best || is_told_apart(sampler, best, a))
+            continue;
+        if (spent)
+            sampler->samples->series[a].stop = FIB_STOP_BUDGET;
+        open = !spent;
+    }
+    return open;
+}
+
+/* Notes why arms stop; true when all have a reason and are told apart as far as possible. Arms that
+ * are done run on with the others. */
+static bool all_done(struct rounds *rounds)
 {
     const struct fib_samples *samples = rounds->sampler->samples;
     bool done = true;
@@ -232,7 +290,7 @@ static bool all_done(const struct rounds *rounds)
             series->stop = find_stop(rounds, a);
         done = done && series->stop != FIB_STOP_NONE;
     }
-    return done;
+    return done && !verdict_is_open(rounds);
 }
 
 static enum fib_status run_rounds(struct rounds *rounds, struct fib_error *err)

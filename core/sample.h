@@ -3,8 +3,10 @@
  * One arm: windows one after the other. Two arms: rounds in the order A B B A. More: rows of a
  * Williams square, so that each arm follows each other arm equally often. All arms use the same
  * number of calls per window and the same slots. Sampling of a case ends when every arm has >= 20
- * windows and >= 10 ms and a batch-median t half-width <= 0.5 % of its median (or <= half a clock
- * tick per call), or when its budget is spent. With an exact count (-n) the count decides alone. */
+ * windows and >= 10 ms and an interval whose half-width is <= 0.5 % of its median (or <= half a
+ * clock tick per call), or when its budget is spent. With several arms and a margin it goes on,
+ * within the budget, until the rounds tell of each arm whether it differs from the fastest. With an
+ * exact count (-n) the count decides alone. */
 #ifndef FIB_CORE_SAMPLE_H
 #define FIB_CORE_SAMPLE_H
 
@@ -43,6 +45,7 @@ struct fib_sample_rules {
     int64_t window_count;   /* exact count (-n), or FIB_UNSET_I64: adaptive */
     double budget_ms;       /* per arm */
     double precision;       /* relative half-width that ends sampling: 0.005 */
+    double margin;          /* of the verdict between arms, a share; 0: no verdict is waited for */
     bool quick;
     bool sustained;         /* at least 2 s of back-to-back calls before the first sample */
     double timeout_ms;      /* wall limit from now; <= 0: none */

@@ -22,6 +22,9 @@ struct fib_session {
     const struct fib_run_arm *entered; /* whose code runs now, or NULL */
 };
 
+/* Differences below this share of the time are "the same". */
+extern const double fib_verdict_margin;
+
 /* Median time per call of each candidate, NaN where there is none. */
 void fib_session_medians(const struct fib_session *session, double *median_ms);
 

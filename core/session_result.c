@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Differences below this share of the time are "the same". */
-static const double verdict_margin = 0.005;
+const double fib_verdict_margin = 0.005;
 
 /* A series without samples, or with samples that no clock can give, is no measurement. */
 static bool has_time(const struct fib_session *s, const struct fib_run_arm *arm)
@@ -33,12 +32,17 @@ void fib_session_medians(const struct fib_session *s, double *median_ms)
         median_ms[i] = has_time(s, &s->arms[i]) ? median_of(s, &s->arms[i]) : NAN;
 }
 
+static size_t round_count(const struct fib_series *a, const struct fib_series *b)
+{
+    return a->count < b->count ? a->count : b->count;
+}
+
 static void compare(const struct fib_session *s, const struct fib_run_arm *a,
                     const struct fib_run_arm *b, struct fib_paired *paired)
 {
     const struct fib_series *const first = series_of(s, a), *const second = series_of(s, b);
-    const size_t count = first->count < second->count ? first->count : second->count;
-    fib_stats_paired(first->call_ms, second->call_ms, count, verdict_margin, paired);
+    const size_t count = round_count(first, second);
+    fib_stats_paired(first->call_ms, second->call_ms, count, fib_verdict_margin, paired);
 }
 
 /* The fastest by paired rounds: under drift the plain medians can order two backends the other way
@@ -128,7 +132,9 @@ static enum fib_status emit_arm(const struct fib_session *s, const struct fib_ru
     struct fib_result result = make_result(s, arm);
     struct fib_paired paired;
     if (best && best != arm && result.has_time) {
+        const struct fib_series *const a = series_of(s, best), *const b = series_of(s, arm);
         compare(s, best, arm, &paired);
+        fib_stats_paired_test(a->call_ms, b->call_ms, round_count(a, b), &paired);
         result.versus_best = &paired;
         result.best_backend = best->candidate->label;
     }

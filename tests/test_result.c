@@ -7,6 +7,7 @@
 
 #include "core/device.h"
 #include "core/env.h"
+#include "core/report.h"
 #include "core/result.h"
 #include "core/routine.h"
 #include "core/text.h"
@@ -158,6 +159,8 @@ static void test_passed(void **state)
     expect_number(record, "time.raw", 3500000);
     expect_null(record, "time.p5");
     expect_null(record, "time.ci_low");
+    expect_null(record, "time.ci_method");
+    expect_null(record, "time.order_high");
     expect_number(record, "rate.tb_per_sec", 1.25);
     expect_null(record, "rate.bound");
     expect_number(record, "cost.bytes", 200);
@@ -271,14 +274,24 @@ static void test_unchecked(void **state)
     fib_json_free(&record);
 }
 
+static struct fib_paired usual_paired(void)
+{
+    return (struct fib_paired){.round_count = 24,
+                               .ratio = 1.25,
+                               .ratio_low = 1.2,
+                               .ratio_high = NAN,
+                               .verdict = FIB_SLOWER,
+                               .margin = 0.005,
+                               .tie_count = 3,
+                               .mde = 0.002,
+                               .rounds_needed = NAN,
+                               .p = 0.0001};
+}
+
 static void test_versus(void **state)
 {
     struct fixture *f = *state;
-    const struct fib_paired paired = {.round_count = 24,
-                                      .ratio = 1.25,
-                                      .ratio_low = 1.2,
-                                      .ratio_high = NAN,
-                                      .verdict = FIB_SLOWER};
+    const struct fib_paired paired = usual_paired();
     f->result.versus_best = &paired;
     f->result.best_backend = "openblas";
     struct fib_json *record = record_of(f);
@@ -286,8 +299,72 @@ static void test_versus(void **state)
     expect_number(record, "versus.ratio", 1.25);
     expect_null(record, "versus.ratio_high");
     expect_number(record, "versus.rounds", 24);
+    expect_number(record, "versus.ties", 3);
     expect_text(record, "versus.verdict", "SLOWER");
+    expect_number(record, "versus.margin_pct", 0.5);
+    expect_number(record, "versus.mde_pct", 0.2);
+    expect_null(record, "versus.rounds_needed");
+    expect_number(record, "versus.p", 0.0001);
     fib_json_free(&record);
+}
+
+/* The table of a case whose second backend compares as `paired` says has this text in it. */
+static void expect_in_table(struct fixture *f, const struct fib_paired *paired, const char *wanted)
+{
+    struct fib_text out = {0};
+    f->result.versus_best = NULL;
+    struct fib_json *best = record_of(f);
+    f->result.versus_best = paired;
+    f->result.best_backend = "cpu";
+    struct fib_json *other = record_of(f);
+    fib_json_set_text(other, "backend", "other");
+    fib_case_table((const struct fib_json *const[]){other, best}, 2, NULL, &out);
+    assert_contains(fib_text_chars(&out), wanted);
+    fib_text_free(&out);
+    fib_json_free(&best);
+    fib_json_free(&other);
+}
+
+static void test_table_says_what_would_decide(void **state)
+{
+    struct fixture *f = *state;
+    struct fib_paired paired = usual_paired();
+    paired.ratio = 1.0034;
+    paired.ratio_low = 0.999;
+    paired.ratio_high = 1.008;
+    paired.verdict = FIB_UNRESOLVED;
+    paired.rounds_needed = 190;
+    expect_in_table(f, &paired, "  1.003x, open  ");
+    expect_in_table(f, &paired,
+                    "\n  other: open after 24 rounds, about 190 would decide: -n 190\n");
+    paired.rounds_needed = FIB_MAX_ROUNDS_NEEDED;
+    expect_in_table(
+        f, &paired,
+        "  other: open after 24 rounds, too near to the margin of 0.5 % to be decided\n");
+    paired.round_count = 1;
+    paired.ratio_low = paired.ratio_high = paired.rounds_needed = NAN;
+    expect_in_table(f, &paired, "  1.00x, open  ");
+    expect_in_table(f, &paired, "  other: open after 1 round, fewer than 6 decide nothing\n");
+}
+
+/* No digit of the ratio beyond the first one of its interval. */
+static void test_table_rounds_ratios(void **state)
+{
+    static const struct {
+        double ratio, half_width;
+        const char *wanted;
+    } rows[] = {{1.23456, 0.0001, "  1.235x slower"}, {1.23456, 0.002, "  1.235x slower"},
+                {1.23456, 0.02, "  1.23x slower"},    {1.23456, 0.2, "  1.2x slower"},
+                {12.3456, 3.0, "  12x slower"},       {1.23456, 0.0, "  1.235x slower"},
+                {0.8, 0.02, "  1.25x faster"},        {1.23456, NAN, "  1.23x slower"}};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fib_paired paired = usual_paired();
+        paired.ratio = rows[i].ratio;
+        paired.ratio_low = rows[i].ratio - rows[i].half_width;
+        paired.ratio_high = rows[i].ratio + rows[i].half_width;
+        expect_in_table(f, &paired, rows[i].wanted);
+    }
 }
 
 static void test_bad_line(void **state)
@@ -390,6 +467,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unchecked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_versus, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_table_says_what_would_decide, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_table_rounds_ratios, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_line, set_up, tear_down),
         cmocka_unit_test(test_exit_statuses),
         cmocka_unit_test_setup_teardown(test_environment, set_up, tear_down),

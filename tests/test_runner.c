@@ -3,6 +3,7 @@
 #include "tests/support.h"
 #include "tests/program.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +41,19 @@ static void say(void *context, const char *line)
     fib_text_add(&b->said, "\n");
 }
 
+static void open_scripted_bench(struct bench *b, const struct fib_fake_script *script)
+{
+    struct fib_error err = {0};
+    memset(b, 0, sizeof(*b));
+    fake_registry_init(&b->fakes, test_registry());
+    assert_int_equal(fib_device_fake_open(NULL, script, &b->device, &err), FIB_OK);
+}
+
 static void open_bench(struct bench *b)
 {
     static const double call_ms[] = {0.5};
     const struct fib_fake_script script = {.call_ms = call_ms, .call_count = 1, .utc_s = 1000};
-    struct fib_error err = {0};
-    memset(b, 0, sizeof(*b));
-    fake_registry_init(&b->fakes, test_registry());
-    assert_int_equal(fib_device_fake_open(NULL, &script, &b->device, &err), FIB_OK);
+    open_scripted_bench(b, &script);
 }
 
 static void drop_records(struct bench *b)
@@ -324,6 +330,43 @@ static void timers_that_the_device_lacks_are_refused(void **state)
     close_bench(&b);
 }
 
+/* A device that throttles and drifts: told by a flag and by numbers, no window dropped, and the
+ * comparison does not see it. */
+static void troubles_of_the_device_reach_the_record(void **state)
+{
+    (void)state;
+    enum { PERIOD = 20 };
+    double mhz[PERIOD];
+    for (int i = 0; i < PERIOD; i++)
+        mhz[i] = i < 3 ? 1400 : 1980;
+    const struct fib_fake_script script = {.mhz = mhz, .mhz_count = PERIOD, .drift_per_s = 0.05};
+    struct bench b;
+    open_scripted_bench(&b, &script);
+    run_line(&b, "--routine rmsnorm --batch_size 4 --hidden_size 64 -n 60 --backends fake-good "
+                 "fake-slow");
+    static const char *const labels[] = {"fake-good", "fake-slow"};
+    for (int i = 0; i < 2; i++) {
+        const struct fib_json *const record = record_of(&b, labels[i]);
+        char *const flags = fib_json_print(fib_json_get(record, "flags"), false);
+        assert_contains(flags, "\"CLOCK_UNSTABLE\"");
+        free(flags);
+        assert_float_equal(fib_json_f64(record, "measure.windows"), 60, 0);
+        assert_float_equal(fib_json_f64(record, "measure.rejected_windows"), 0, 0);
+        const double slow_count = fib_json_f64(record, "measure.mhz.slow_windows");
+        assert_true(slow_count >= 6 && slow_count <= 12);
+        assert_true(fib_json_is_number(fib_json_get(record, "time.drift_pct_per_s")));
+        assert_true(fib_json_is_number(fib_json_get(record, "time.p95")));
+        assert_true(fib_json_is_number(fib_json_get(record, "time.order_low")));
+    }
+    const struct fib_json *const slow = record_of(&b, "fake-slow");
+    assert_true(fabs(fib_json_f64(slow, "versus.ratio") - 1.1) < 0.0011);
+    assert_string_equal(fib_json_text(slow, "versus.verdict"), "SLOWER");
+    assert_true(fib_json_is_null(fib_json_get(slow, "versus.rounds_needed")));
+    assert_true(fib_json_f64(slow, "versus.p") <= 0.001);
+    assert_float_equal(fib_json_f64(slow, "versus.margin_pct"), 0.5, 0);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +382,7 @@ int main(void)
         cmocka_unit_test(too_slow_and_too_large_are_rows),
         cmocka_unit_test(reference_lines_are_said),
         cmocka_unit_test(timers_that_the_device_lacks_are_refused),
+        cmocka_unit_test(troubles_of_the_device_reach_the_record),
     };
     return cmocka_run_group_tests_name("runner", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* core/stats.c: percentiles, intervals and their coverage, paired verdicts. */
+/* core/stats.c: percentiles, moments, intervals, the clock. */
 #include "tests/support.h"
 
 #include <math.h>
@@ -6,20 +6,7 @@
 #include <string.h>
 
 #include "core/stats.h"
-
-/* ---- a small generator of normals, so that the simulations never change ---- */
-
-static double next_uniform(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return ((double)(*state >> 11) + 0.5) * 0x1p-53;
-}
-
-static double next_normal(uint64_t *state)
-{
-    const double radius = sqrt(-2.0 * log(next_uniform(state)));
-    return radius * cos(2.0 * 3.14159265358979323846 * next_uniform(state));
-}
+#include "tests/simulate.h"
 
 static void assert_near(double found, double expected, double slack)
 {
@@ -43,6 +30,26 @@ static void case_48_percentiles(void **state)
     assert_near(stats.std, 3.535534, 5e-7);
     assert_near(stats.mean, 4.0, 0.0);
     assert_true(isnan(stats.p95) && isnan(stats.p99) && isnan(stats.p5));
+}
+
+/* The least n whose largest sample lies beyond p with the confidence: counted up. */
+static void least_counts(void **state)
+{
+    (void)state;
+    static const double confidences[] = {0.5, 0.9, 0.95, 0.99};
+    for (size_t c = 0; c < 4; c++)
+        for (int percent = 1; percent < 100; percent++) {
+            const double p = percent / 100.0;
+            size_t n = 1;
+            for (double all_below = p; all_below > (1 - confidences[c]) * (1 + 1e-9);
+                 all_below *= p)
+                n++;
+            assert_int_equal(fib_stats_least_count(p, confidences[c]), n);
+        }
+    assert_int_equal(fib_stats_least_count(0.95, 0.95), 59);
+    assert_int_equal(fib_stats_least_count(0.99, 0.95), 299);
+    assert_int_equal(fib_stats_least_count(0.99, 0.99), 459);
+    assert_int_equal(fib_stats_least_count(0.5, 0.875), 3); /* a quotient without rest */
 }
 
 static void tails_need_enough_samples(void **state)
@@ -81,11 +88,11 @@ static double nth_smallest(const double *samples, size_t count, size_t n)
 static void percentiles_against_counting(void **state)
 {
     (void)state;
-    uint64_t random = 3;
+    struct sim sim = {.state = 3};
     double samples[40];
     for (size_t count = 1; count <= 40; count++) {
         for (size_t i = 0; i < count; i++)
-            samples[i] = floor(10.0 * next_uniform(&random)); /* many ties */
+            samples[i] = floor(10.0 * sim_uniform(&sim)); /* many ties */
         for (int step = 0; step <= 20; step++) {
             const double position = step / 20.0 * (double)(count - 1);
             const size_t low = (size_t)position;
@@ -97,6 +104,34 @@ static void percentiles_against_counting(void **state)
         }
     }
     assert_true(isnan(fib_stats_percentile(samples, 0, 0.5)));
+}
+
+/* The ends of the order-statistic interval are samples with so many below and above, and the ranks
+ * are the narrowest with 95 %: a step further in would lose too much. */
+static void order_interval_against_counting(void **state)
+{
+    (void)state;
+    struct sim sim = {.state = 5};
+    double samples[40];
+    for (size_t count = 1; count <= 40; count++) {
+        for (size_t i = 0; i < count; i++)
+            samples[i] = floor(20.0 * sim_uniform(&sim));
+        double choose = 1, below = 0; /* of 2^count halves: those with fewer than `rank` low */
+        size_t rank = 0;
+        while (40 * (below + choose) <= exp2((double)count)) {
+            below += choose;
+            choose *= (double)(count - rank) / (double)(rank + 1);
+            rank++;
+        }
+        struct fib_stats stats;
+        fib_stats_compute(samples, NULL, count, &stats);
+        assert_int_equal(isnan(stats.order_low), rank == 0);
+        assert_int_equal(rank == 0, count < 6);
+        if (rank == 0)
+            continue;
+        assert_true(stats.order_low == nth_smallest(samples, count, rank - 1));
+        assert_true(stats.order_high == nth_smallest(samples, count, count - rank));
+    }
 }
 
 /* ---- one series ---- */
@@ -206,149 +241,45 @@ static void t_quantiles(void **state)
         assert_true(fib_stats_t95(degrees) > fib_stats_t95(degrees + 1));
 }
 
-static void sign_ranks(void **state)
-{
-    (void)state;
-    static const size_t table[][2] = {{1, 0},   {5, 0},    {6, 1},   {8, 1},   {12, 3},
-                                      {16, 4},  {20, 6},   {30, 10}, {40, 14}, {52, 19},
-                                      {64, 24}, {100, 40}, {200, 86}};
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        assert_int_equal(fib_stats_sign_rank(table[i][0], 0.05), table[i][1]);
-    assert_int_equal(fib_stats_sign_rank(0, 0.05), 0);
-    /* 2 * 2^-5 is alpha exactly: still inside */
-    assert_int_equal(fib_stats_sign_rank(5, 0.0625), 1);
-    assert_int_equal(fib_stats_sign_rank(8, 0.005), 0);
-    assert_int_equal(fib_stats_sign_rank(9, 0.005), 1);
-    /* n / 2 - 1.96 sqrt(n) / 2, give or take one */
-    assert_near((double)fib_stats_sign_rank(100000, 0.05), 50000 - 309.9, 1.5);
-}
-
 static void batch_half_width_by_hand(void **state)
 {
     (void)state;
     /* Two batches with medians 2 and 6: sd sqrt(8), half-width t(1) * sqrt(8 / 2). The remainder
-     * joins the second batch. */
-    static const double samples[] = {1, 2, 3, 6, 5, 9, 6};
+     * joins the second batch, whose last one is then left out. */
+    static const double samples[] = {1, 2, 3, 6, 5, 9, 7};
     assert_near(fib_stats_batch_half_width(samples, 7, 2), 12.706205 * 2.0, 1e-6);
     assert_true(isnan(fib_stats_batch_half_width(samples, 3, 2)));
     assert_true(isnan(fib_stats_batch_half_width(samples, 7, 4)));
     assert_true(isnan(fib_stats_batch_half_width(samples, 7, 1)));
+}
+
+static void interval_of_few_and_of_many(void **state)
+{
+    (void)state;
     struct fib_stats stats;
-    double many[20];
-    for (int i = 0; i < 20; i++)
+    double many[30];
+    for (int i = 0; i < 30; i++)
         many[i] = 1.0 + i % 5;
-    fib_stats_compute(many, NULL, 19, &stats);
-    assert_true(!stats.ci_method && isnan(stats.ci_high));
-    fib_stats_compute(many, NULL, 20, &stats);
+    fib_stats_compute(many, NULL, 5, &stats);
+    assert_true(!stats.ci_method && isnan(stats.ci_high) && isnan(stats.order_low));
+    fib_stats_compute(many, NULL, 6, &stats); /* the first rank: all of them */
+    assert_true(stats.ci_low == 1.0 && stats.ci_high == 5.0);
+    fib_stats_compute(many, NULL, 19, &stats); /* ranks 5 and 15 of four 1 .. 4 and three 5 */
+    assert_string_equal(stats.ci_method, "order-statistic");
+    assert_true(stats.ci_low == 2.0 && stats.ci_high == 4.0);
+    fib_stats_compute(many, NULL, 29, &stats);
+    assert_string_equal(stats.ci_method, "order-statistic");
+    fib_stats_compute(many, NULL, 30, &stats);
     assert_string_equal(stats.ci_method, "batch-median-t");
     assert_near((stats.ci_low + stats.ci_high) / 2, stats.median, 1e-12);
+    assert_near(stats.ci_high - stats.median, fib_stats_batch_half_width(many, 30, 10), 1e-12);
+    assert_true(stats.order_low == 2.0 && stats.order_high == 4.0); /* ranks 10 and 21 */
+    double low, high;
+    assert_null(fib_stats_interval(NULL, 0, &low, &high));
+    assert_true(isnan(low) && isnan(high));
 }
 
-static void batch_median_coverage(void **state)
-{
-    (void)state;
-    static const size_t counts[] = {100, 150, 250, 400};
-    enum { TRIALS = 4000 };
-    uint64_t random = 11;
-    double samples[400];
-    for (size_t c = 0; c < 4; c++) {
-        int covered = 0;
-        for (int trial = 0; trial < TRIALS; trial++) {
-            for (size_t i = 0; i < counts[c]; i++)
-                samples[i] = 100.0 + next_normal(&random);
-            struct fib_stats stats;
-            fib_stats_compute(samples, NULL, counts[c], &stats);
-            covered += stats.ci_low <= 100.0 && 100.0 <= stats.ci_high;
-        }
-        assert_in_range(covered, (int)(0.93 * TRIALS), (int)(0.975 * TRIALS));
-    }
-}
-
-static void sign_interval_coverage(void **state)
-{
-    (void)state;
-    enum { TRIALS = 4000, COUNT = 30 };
-    uint64_t random = 5;
-    int covered = 0;
-    for (int trial = 0; trial < TRIALS; trial++) {
-        double a[COUNT], b[COUNT];
-        for (int i = 0; i < COUNT; i++) {
-            a[i] = 1.0;
-            b[i] = exp(0.01 * next_normal(&random));
-        }
-        struct fib_paired paired;
-        fib_stats_paired(a, b, COUNT, 0.005, &paired);
-        covered += paired.ratio_low <= 1.0 && 1.0 <= paired.ratio_high;
-    }
-    assert_true(covered >= (int)(0.95 * TRIALS));
-}
-
-/* ---- pairs ---- */
-
-/* b = a * (1 + effect), both with noise and a common drift. */
-static struct fib_paired synthetic(size_t count, double effect, double noise)
-{
-    double a[200], b[200];
-    uint64_t random = 17;
-    for (size_t i = 0; i < count; i++) {
-        const double drift = 1.0 + 0.02 * sin(0.3 * (double)i);
-        a[i] = 0.5 * drift * (1.0 + noise * next_normal(&random));
-        b[i] = 0.5 * drift * (1.0 + effect) * (1.0 + noise * next_normal(&random));
-    }
-    struct fib_paired paired;
-    fib_stats_paired(a, b, count, 0.005, &paired);
-    return paired;
-}
-
-static void paired_verdicts(void **state)
-{
-    (void)state;
-    struct fib_paired paired = synthetic(60, 0.0, 0.003);
-    assert_int_equal(paired.verdict, FIB_SAME);
-    assert_int_equal(paired.round_count, 60);
-    assert_near(paired.ratio, 1.0, 0.003);
-    paired = synthetic(60, 0.01, 0.003);
-    assert_int_equal(paired.verdict, FIB_SLOWER);
-    assert_true(paired.ratio_low > 1.005 && paired.ratio_low <= paired.ratio &&
-                paired.ratio <= paired.ratio_high);
-    assert_int_equal(synthetic(60, -0.01, 0.003).verdict, FIB_FASTER);
-    assert_int_equal(synthetic(30, 0.0, 0.05).verdict, FIB_UNRESOLVED);
-    assert_int_equal(synthetic(5, 0.5, 0.001).verdict, FIB_UNRESOLVED); /* too few rounds */
-    assert_true(isnan(synthetic(5, 0.5, 0.001).ratio_low));
-    assert_near(synthetic(5, 0.5, 0.001).ratio, 1.5, 0.01);
-}
-
-static void paired_by_hand(void **state)
-{
-    (void)state;
-    static const double a[] = {1, 1, 1, 1, 1, 1, NAN, 0, 1};
-    static const double b[] = {2, 2, 4, 2, 2, 1, 1, 1, -1};
-    struct fib_paired paired;
-    fib_stats_paired(a, b, 9, 0.01, &paired);
-    assert_int_equal(paired.round_count, 6); /* three rounds lack a usable sample */
-    assert_near(paired.ratio, 2.0, 1e-12);
-    assert_near(paired.ratio_low, 1.0, 1e-12);
-    assert_near(paired.ratio_high, 4.0, 1e-12);
-    assert_int_equal(paired.verdict, FIB_UNRESOLVED);
-    struct fib_paired mirrored;
-    fib_stats_paired(b, a, 6, 0.01, &mirrored);
-    assert_near(mirrored.ratio, 0.5, 1e-12);
-    assert_near(mirrored.ratio_low, 0.25, 1e-12);
-    fib_stats_paired(a, a, 6, 0.0, &paired); /* ties: no margin needed to call them the same */
-    assert_int_equal(paired.verdict, FIB_SAME);
-    fib_stats_paired(a, b, 0, 0.01, &paired);
-    assert_true(paired.round_count == 0 && isnan(paired.ratio));
-    assert_int_equal(paired.verdict, FIB_UNRESOLVED);
-}
-
-static void verdict_names(void **state)
-{
-    (void)state;
-    assert_string_equal(fib_verdict_name(FIB_SAME), "SAME");
-    assert_string_equal(fib_verdict_name(FIB_FASTER), "FASTER");
-    assert_string_equal(fib_verdict_name(FIB_SLOWER), "SLOWER");
-    assert_string_equal(fib_verdict_name(FIB_UNRESOLVED), "UNRESOLVED");
-}
+/* ---- clock ---- */
 
 static void clocks(void **state)
 {
@@ -368,6 +299,13 @@ static void clocks(void **state)
     mhz[6] = 1910; /* 3.5 % */
     assert_true(fib_stats_clock(mhz, 20, &clock));
     assert_true(clock.unstable);
+    assert_int_equal(clock.slow_count, 0); /* both above 0.95 x 1980 = 1881 */
+    mhz[6] = 1881;
+    mhz[7] = 1880;
+    mhz[8] = -INFINITY; /* no clock */
+    assert_true(fib_stats_clock(mhz, 20, &clock));
+    assert_int_equal(clock.slow_count, 1);
+    assert_float_equal(clock.min_mhz, 1880, 0);
     /* case 45: throttled for ever, but evenly */
     for (int i = 0; i < 20; i++)
         mhz[i] = 1170 + i % 2;
@@ -396,21 +334,18 @@ int main(void)
         cmocka_unit_test(gcd_of_clock_steps),
         cmocka_unit_test(clocks),
         cmocka_unit_test(case_48_percentiles),
+        cmocka_unit_test(least_counts),
         cmocka_unit_test(tails_need_enough_samples),
         cmocka_unit_test(percentiles_against_counting),
+        cmocka_unit_test(order_interval_against_counting),
         cmocka_unit_test(no_samples),
         cmocka_unit_test(one_and_two_samples),
         cmocka_unit_test(nan_never_reaches_the_extremes),
         cmocka_unit_test(equal_samples_have_no_spread),
         cmocka_unit_test(drift_autocorrelation_outliers),
         cmocka_unit_test(t_quantiles),
-        cmocka_unit_test(sign_ranks),
         cmocka_unit_test(batch_half_width_by_hand),
-        cmocka_unit_test(batch_median_coverage),
-        cmocka_unit_test(sign_interval_coverage),
-        cmocka_unit_test(paired_verdicts),
-        cmocka_unit_test(paired_by_hand),
-        cmocka_unit_test(verdict_names),
+        cmocka_unit_test(interval_of_few_and_of_many),
     };
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
 }
