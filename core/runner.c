@@ -259,10 +259,31 @@ static enum fib_status judge_full(struct fib_judge *judge, const struct fib_judg
     return fib_judge_full(judge, call, &arm->check, &arm->output_checksum, err);
 }
 
+/* The last slot: only timed calls have used it so far. */
+static uint32_t other_slot(const struct fib_session *s)
+{
+    return s->slot_count - 1;
+}
+
+/* On a second slot too: who works on the slot it saw first, whatever it is given, has right results
+ * there and a small, warm ring. */
 static enum fib_status judge_again(struct fib_judge *judge, const struct fib_judge_call *call,
                                    struct fib_run_arm *arm, struct fib_error *err)
 {
-    return fib_judge_again(judge, call, &arm->check, err);
+    struct fib_judge_call other = *call;
+    other.slot = other_slot(arm->session);
+    const enum fib_status st = fib_judge_again(judge, call, &arm->check, err);
+    if (st != FIB_OK || other.slot == 0 || arm->check.failed)
+        return st;
+    return fib_judge_again(judge, &other, &arm->check, err);
+}
+
+/* What a backend broke in the slots that are checked must not meet the next one. */
+static enum fib_status repair(const struct fib_session *s, struct fib_error *err)
+{
+    const enum fib_status st = fib_tensors_repair(s->tensors, 0, err);
+    return st == FIB_OK && other_slot(s) > 0 ? fib_tensors_repair(s->tensors, other_slot(s), err)
+                                             : st;
 }
 
 static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *pass,
@@ -278,7 +299,7 @@ static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *
         fib_run_arm_fail_error(arm, &err);
     else if (arm->check.failed)
         fib_run_arm_fail(arm, FIB_RESULT_INCORRECT, arm->check.message);
-    if (arm->check.failed && !is_lost(s) && fib_tensors_repair(s->tensors, 0, &err) != FIB_OK)
+    if (arm->check.failed && !is_lost(s) && repair(s, &err) != FIB_OK)
         fib_run_arm_fail_error(arm, &err);
 }
 
@@ -476,7 +497,8 @@ static void verify_slots(struct fib_session *s)
 static void check_again(struct fib_session *s)
 {
     struct fib_error err = {0};
-    if (fib_tensors_redraw(s->tensors, 0, 1, &err) != FIB_OK) {
+    if (fib_tensors_redraw(s->tensors, 0, 1, &err) != FIB_OK ||
+        (other_slot(s) > 0 && fib_tensors_redraw(s->tensors, other_slot(s), 1, &err) != FIB_OK)) {
         fail_all_error(s, &err);
         return;
     }
