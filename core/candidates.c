@@ -159,9 +159,9 @@ void fib_candidates_name(const struct fib_registry *registry, const struct fib_c
 {
     const char *const named = kase->settings.backends;
     const char *const also = kase->settings.also;
-    const char *const usual = device->facts.kind == FIB_DEVICE_CUDA
-                                  ? kase->routine->default_backends
-                                  : device->facts.default_backend;
+    const bool own_default = device->facts.kind == FIB_DEVICE_CUDA || kase->routine->outline;
+    const char *const usual =
+        own_default ? kase->routine->default_backends : device->facts.default_backend;
     *candidates = (struct fib_candidates){.arena = fib_arena_create()};
     add_words(registry, candidates, named ? named : usual ? usual : device->facts.default_backend);
     if (also && strcmp(also, "none") != 0)

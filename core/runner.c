@@ -56,11 +56,29 @@ static void apply_init(struct fib_problem *problem, const char *init)
     }
 }
 
-static void describe(const struct fib_case *kase, struct fib_problem *problem)
+/* Nothing for a routine that is not built. */
+static enum fib_status describe(const struct fib_case *kase, struct fib_problem *problem,
+                                struct fib_error *err)
 {
+    const struct fib_routine *const routine = kase->routine;
+    enum fib_status st = FIB_OK;
     *problem = (struct fib_problem){.accumulate_roundoff = 0x1p-24};
-    kase->routine->describe(kase, problem);
+    if (routine->unavailable)
+        return FIB_OK;
+    if (routine->outline)
+        st = routine->outline(kase, problem, err);
+    else
+        routine->describe(kase, problem);
+    if (st != FIB_OK)
+        *problem = (struct fib_problem){0};
     apply_init(problem, kase->settings.init);
+    return st;
+}
+
+/* Its code is the program's own, so that it may run in any process. */
+static bool is_describable(const struct fib_case *kase)
+{
+    return !kase->routine->unavailable && !kase->routine->outline;
 }
 
 /* Tells who is at work from here on: of what ends the process next, this backend is the cause. */
@@ -564,12 +582,15 @@ static void introduce(const struct fib_session *s, bool *introduced)
 
 static void run_session(struct fib_session *s, bool *introduced)
 {
+    struct fib_error err = {0};
     enter(s, NULL, FIB_STEP_BEGIN);
-    if (!s->kase->routine->unavailable)
-        describe(s->kase, &s->problem);
+    s->undescribed = describe(s->kase, &s->problem, &err) != FIB_OK;
     open_candidates(s);
     if (leave_out(s) == 0)
         return;
+    if (s->undescribed)
+        fail_all(s, err.status == FIB_ERR_UNSUPPORTED ? FIB_RESULT_UNSUPPORTED : FIB_RESULT_ERROR,
+                 err.text);
     introduce(s, introduced);
     const char *const refusal = fib_device_timer_refusal(s->runner->device, choose_timer(s));
     if (refusal)
@@ -639,13 +660,13 @@ struct fib_json *fib_runner_failure(const struct fib_runner *runner, const struc
     struct fib_problem problem = {0};
     struct fib_case decided;
     decide_cache(kase, hot ? "hot" : "cold", &decided, values);
-    if (!kase->routine->unavailable)
-        describe(kase, &problem);
+    if (is_describable(kase))
+        describe(kase, &problem, NULL);
     struct fib_result result = {
         .kase = &decided,
         .backend = backend,
         .status = status,
-        .has_cost = !kase->routine->unavailable,
+        .has_cost = is_describable(kase),
         .cost = problem.cost,
         .cache = decided.settings.cache,
         .init = kase->settings.init,
@@ -668,11 +689,12 @@ enum fib_status fib_runner_estimate(const struct fib_runner *runner, const struc
     struct fib_session s = {
         .runner = runner, .kase = kase, .hot = strcmp(kase->settings.cache, "hot") == 0};
     *estimate = (struct fib_estimate){0};
-    if (!kase->routine->unavailable)
-        describe(kase, &s.problem);
+    estimate->unknown = kase->routine->outline != NULL;
+    if (is_describable(kase))
+        describe(kase, &s.problem, NULL);
     open_candidates(&s);
     estimate->backend_count = (int)s.candidates.runnable_count;
-    if (s.candidates.runnable_count > 0) {
+    if (s.candidates.runnable_count > 0 && !estimate->unknown) {
         choose_slots(&s);
         estimate->device_bytes = fib_tensors_bytes(&s.problem, s.slot_count);
         estimate->time_s = estimate_s(&s);
