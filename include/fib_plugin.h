@@ -128,8 +128,8 @@ struct fib_plugin_backend {
      * refused here. */
     const char *(*supports)(const struct fib_plugin_case *kase);
     /* Once for each slot, slot 0 first; not timed. *state is NULL for slot 0, and afterwards what
-     * the callback left there. The slot, its case and addresses last until teardown; what the
-     * tensors hold will change. May be NULL. */
+     * the callback left there. The slot, its case and addresses last until teardown begins;
+     * what the tensors hold will change. May be NULL. */
     int (*prepare)(void **state, const struct fib_plugin_slot *slot, struct fib_plugin_note *note);
     /* One call; this alone is timed. On CUDA it launches into `stream` (a cudaStream_t) and into no
      * other, does not wait, and can be captured into a graph; on a CPU `stream` is NULL and the
