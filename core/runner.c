@@ -231,12 +231,25 @@ static bool open_tensors(struct fib_session *s)
     return false;
 }
 
+/* The device must be for the others, and for its cold calls, what it was before. */
+static void look_for_meddling(const struct fib_session *s, struct fib_run_arm *arm)
+{
+    struct fib_device *const device = s->runner->device;
+    char buffer[128];
+    const char *const what = device->ops->meddled && !is_lost(s)
+                                 ? device->ops->meddled(device, buffer, sizeof(buffer))
+                                 : NULL;
+    if (what)
+        fib_run_arm_fail(arm, FIB_RESULT_INVALID, what);
+}
+
 static void open_arm(struct fib_session *s, struct fib_run_arm *arm)
 {
     struct fib_device *const device = s->runner->device;
     const uint64_t free_before = device->ops->free_bytes(device);
     enter(s, arm, FIB_STEP_PREPARE);
     fib_run_arm_open(arm, s->kase, &s->problem, device, s->tensors);
+    look_for_meddling(s, arm);
     /* It found no memory and kept what there was: the others would pay for it in this process. */
     if (arm->status == FIB_RESULT_OOM && s->runner->replaceable &&
         device->ops->free_bytes(device) < free_before / 2)
@@ -333,6 +346,7 @@ static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *
                                         .accumulate_roundoff = arm->impl->accumulate_roundoff};
     const enum fib_status st = pass(judge, &call, arm, &err);
     arm->checked = true;
+    look_for_meddling(s, arm);
     if (st != FIB_OK)
         fib_run_arm_fail_error(arm, &err);
     else if (arm->check.failed)

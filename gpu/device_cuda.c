@@ -116,6 +116,7 @@ static const struct fib_device_ops cuda_ops = {
     .scan = fib_cuda_scan,
     .compare_slots = fib_cuda_compare_slots,
     .native_stream = cuda_native_stream,
+    .meddled = fib_cuda_meddled,
     .timer_refusal = cuda_timer_refusal,
     .now_ms = cuda_now_ms,
     .utc_s = cuda_utc_s,
@@ -315,6 +316,7 @@ enum fib_status fib_device_cuda_open(struct fib_pool *pool, int ordinal, struct 
     st = open_context(cuda, err);
     if (st == FIB_OK)
         st = read_facts(cuda, err);
+    cuda->set_aside_bytes = st == FIB_OK ? fib_cuda_set_aside_bytes() : 0;
     if (st == FIB_OK)
         st = load_kernels(cuda, err);
     if (st == FIB_OK)
