@@ -9,6 +9,7 @@
 #include "core/assign.h"
 #include "core/memory.h"
 #include "core/plugin.h"
+#include "core/plugin_call.h"
 #include "core/plugin_case.h"
 #include "core/plugin_load.h"
 #include "core/plugin_probe.h"
@@ -294,6 +295,27 @@ static void rows_that_cannot_be(void **unused)
     fib_plugins_free(&plugins);
 }
 
+/* A file that was replaced after the run had begun has other entries in the places of the old. */
+static void tables_that_have_changed(void **unused)
+{
+    struct parts parts;
+    struct fib_plugin_file file = {.path = "/there/mine.so", .label = "plugin:mine"};
+    struct fib_plugin_ref ref = {.file = &file, .routine = "other"};
+    const struct fib_routine routine = {.name = "other", .context = &ref};
+    const struct fib_option_set options = {0};
+    const struct fib_case kase = {.routine = &routine, .options = &options};
+    struct fib_problem problem = {0};
+    (void)unused;
+    make_parts(&parts);
+    file.table = &parts.table;
+    for (ref.index = 0; ref.index < 2; ref.index++) {
+        struct fib_error err = {0};
+        assert_int_equal(fib_plugin_outline(&kase, &problem, &err), FIB_ERR_DEVICE);
+        assert_string_equal(err.text, "--plugin /there/mine.so: the file has changed since the run "
+                                      "began: no other at its place");
+    }
+}
+
 /* ---- files ---- */
 
 static const char *test_file(const char *name, char *path, size_t path_bytes)
@@ -362,11 +384,11 @@ static void flags_taken_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_of_other_versions), cmocka_unit_test(tables_with_gaps),
-        cmocka_unit_test(problems_taken_over),      cmocka_unit_test(problems_refused),
-        cmocka_unit_test(rows_beside_the_own_ones), cmocka_unit_test(rows_that_cannot_be),
-        cmocka_unit_test(files_side_by_side),       cmocka_unit_test(loading_that_does_not_end),
-        cmocka_unit_test(flags_taken_out),
+        cmocka_unit_test(tables_of_other_versions),  cmocka_unit_test(tables_with_gaps),
+        cmocka_unit_test(problems_taken_over),       cmocka_unit_test(problems_refused),
+        cmocka_unit_test(rows_beside_the_own_ones),  cmocka_unit_test(rows_that_cannot_be),
+        cmocka_unit_test(tables_that_have_changed),  cmocka_unit_test(files_side_by_side),
+        cmocka_unit_test(loading_that_does_not_end), cmocka_unit_test(flags_taken_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,20 @@ def loading_ends_the_process(folder):
                rows["plugin:faulty"]["status"] == "UNSUPPORTED", str(rows))
 
 
+def a_list_without_its_plugin(folder):
+    """Lines that need it are bad or refused; the others run."""
+    path = folder / "l.txt"
+    path.write_text("--routine test_copy --quick\n"
+                    "--routine rmsnorm --batch_size 4 --hidden_size 64 --quick "
+                    "--backends plugin:faulty\n")
+    result, _, rows = row_of(folder, "--testlist", path, "--plugin", PLUGINS / "other_abi.so",
+                             status=7)
+    expect([(row["backend"], row["status"]) for row in rows] ==
+           [("", "ERROR"), ("plugin:faulty", "UNSUPPORTED"), ("cpu", "PASSED")], str(rows))
+    expect("l.txt:1: unknown routine test_copy" in result.err, result.err)
+    expect("takes ABI 1" in rows[1]["reason"], str(rows[1]))
+
+
 def same_plugin_twice(folder):
     path = PLUGINS / "faulty.so"
     result = run(BENCH, *SMALL, "--plugin", path, "--plugin", path)
@@ -299,6 +313,7 @@ def cheats_are_caught(folder):
 
 main([example_on_the_host, example_in_the_lists, flags_of_an_own_routine, repro_names_the_plugins,
       with_and_without_a_worker, a_list_with_plugins, files_that_are_no_plugins,
-      loading_ends_the_process, same_plugin_twice, no_plugin_of_that_name, faults_of_a_backend,
+      loading_ends_the_process, a_list_without_its_plugin, same_plugin_twice,
+      no_plugin_of_that_name, faults_of_a_backend,
       a_backend_that_hangs, faults_of_a_routine, a_routine_without_a_reference, absurd_flag_values,
       cheats_are_caught])
