@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assign.h"
 #include "core/env.h"
 #include "core/help.h"
+#include "core/memory.h"
 #include "core/plan.h"
+#include "core/plugin.h"
 #include "core/pool.h"
 #include "core/run.h"
 #include "core/text.h"
@@ -154,6 +157,8 @@ static void write_doctor(const struct fib_app *app, struct fib_device *device,
         bool usable = !backend->absent;
         if (backend->absent)
             fib_text_add(text, backend->absent);
+        else if (backend->origin)
+            fib_text_addf(text, "plug-in %s", backend->origin);
         else if (backend->probe)
             usable = backend->probe(text);
         else
@@ -240,23 +245,56 @@ static bool any_word(size_t word_count, const char *const *words, const char *lo
     return false;
 }
 
-static int run_cases(const struct fib_app *app, int argc, const char *const *argv)
+/* The command line with its --plugin flags taken apart. */
+struct line {
+    int argc; /* as given, for the environment block */
+    const char *const *argv;
+    const char **words; /* of the plan: each --plugin path once, at the end */
+    size_t word_count;
+    size_t rest_count; /* of the words, before those */
+    const char **paths;
+    size_t path_count;
+    struct fib_arena *arena;
+};
+
+/* False when a --plugin has no path. */
+static bool take_apart(struct line *line, int argc, const char *const *argv)
+{
+    const size_t count = argc > 0 ? (size_t)argc - 1 : 0;
+    *line = (struct line){.argc = argc, .argv = argv, .arena = fib_arena_create()};
+    const struct fib_option_set options = fib_registry_options(NULL, line->arena);
+    line->words = fib_arena_array(line->arena, 2 * count + 2, sizeof(line->words[0]));
+    line->paths = fib_arena_array(line->arena, count + 1, sizeof(line->paths[0]));
+    bool complete = true;
+    if (count > 0)
+        complete =
+            fib_assign_extract(&options, "plugin", count, argv + 1, line->words, &line->rest_count,
+                               line->paths, &line->path_count, line->arena);
+    line->word_count = line->rest_count;
+    if (line->path_count > 0)
+        line->words[line->word_count++] = "--plugin";
+    for (size_t i = 0; i < line->path_count; i++)
+        line->words[line->word_count++] = line->paths[i];
+    return complete;
+}
+
+static int run_cases(const struct fib_app *app, const struct line *line)
 {
     struct fib_error err = {0};
     struct fib_plan *plan = NULL;
     const enum fib_status st =
-        fib_plan_parse(app->registry, (size_t)argc - 1, argv + 1, &plan, &err);
+        fib_plan_parse(app->registry, line->word_count, line->words, &plan, &err);
     if (st != FIB_OK)
         return complain(app, err.text, FIB_EXIT_USAGE);
-    const enum fib_exit exit_status = fib_run_plan(app, plan, argc, argv);
+    const enum fib_exit exit_status = fib_run_plan(app, plan, line->argc, line->argv);
     fib_plan_free(&plan);
     return (int)exit_status;
 }
 
-int fib_app_main(const struct fib_app *app, int argc, const char *const *argv)
+static int run_line(const struct fib_app *app, const struct line *line)
 {
-    const size_t word_count = argc > 0 ? (size_t)argc - 1 : 0;
-    const char *const *const words = argv + 1;
+    const size_t word_count = line->rest_count;
+    const char *const *const words = line->words;
     if (word_count == 0) {
         struct fib_text text = {0};
         fib_help_global(app->registry, &text);
@@ -269,5 +307,34 @@ int fib_app_main(const struct fib_app *app, int argc, const char *const *argv)
         return run_version(app);
     if (words[0][0] != '-')
         return run_verb(app, word_count, words);
-    return run_cases(app, argc, argv);
+    return run_cases(app, line);
+}
+
+/* With the tables of the plug-ins. One that cannot be used costs its own rows and the exit status,
+ * not the run. */
+static int run_with_plugins(const struct fib_app *app, const struct line *line)
+{
+    struct fib_app extended = *app;
+    struct fib_plugins *plugins = fib_plugins_open(app->registry, line->paths, line->path_count);
+    const size_t failure_count = fib_plugins_failure_count(plugins);
+    extended.registry = fib_plugins_registry(plugins);
+    for (size_t i = 0; i < failure_count; i++)
+        complain(app, fib_plugins_failure(plugins, i), FIB_EXIT_ENVIRONMENT);
+    const enum fib_exit exit_status = (enum fib_exit)run_line(&extended, line);
+    fib_plugins_free(&plugins);
+    return (int)fib_exit_worse(exit_status, failure_count > 0 ? FIB_EXIT_ENVIRONMENT : FIB_EXIT_OK);
+}
+
+int fib_app_main(const struct fib_app *app, int argc, const char *const *argv)
+{
+    struct line line;
+    int exit_status = FIB_EXIT_USAGE;
+    if (!take_apart(&line, argc, argv))
+        complain(app, "--plugin needs a value: the path of a shared library", FIB_EXIT_USAGE);
+    else if (line.path_count > 0)
+        exit_status = run_with_plugins(app, &line);
+    else
+        exit_status = run_line(app, &line);
+    fib_arena_free(&line.arena);
+    return exit_status;
 }

@@ -72,8 +72,11 @@ void fib_run_arm_open(struct fib_run_arm *arm, const struct fib_case *kase,
                       struct fib_tensors *tensors)
 {
     struct fib_error err = {0};
-    struct fib_prepare_args args = {
-        .kase = kase, .problem = problem, .device = device, .pool = device->pool};
+    struct fib_prepare_args args = {.impl = arm->candidate->impl,
+                                    .kase = kase,
+                                    .problem = problem,
+                                    .device = device,
+                                    .pool = device->pool};
     const uint32_t slot_count = fib_tensors_slot_count(tensors);
     arm->device = device;
     arm->tensors = tensors;

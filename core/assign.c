@@ -215,6 +215,29 @@ const char *fib_assign_peek(const struct fib_option_set *set, const char *name, 
     return value;
 }
 
+bool fib_assign_extract(const struct fib_option_set *set, const char *name, size_t word_count,
+                        const char *const *words, const char **rest, size_t *rest_count,
+                        const char **values, size_t *value_count, struct fib_arena *arena)
+{
+    bool complete = true;
+    *rest_count = *value_count = 0;
+    for (size_t i = 0; i < word_count; i++) {
+        const char *attached = NULL;
+        const struct fib_option *option = quiet_find(set, words[i], &attached, arena);
+        if (!option || strcmp(option->name, name) != 0) {
+            rest[(*rest_count)++] = words[i];
+            continue;
+        }
+        const size_t count = *value_count;
+        if (attached && *attached)
+            values[(*value_count)++] = attached;
+        while (!attached && i + 1 < word_count && !fib_word_is_flag(words[i + 1]))
+            values[(*value_count)++] = words[++i];
+        complete = complete && *value_count > count;
+    }
+    return complete;
+}
+
 const struct fib_option *fib_assign_foreign(const struct fib_option_set *set,
                                             const struct fib_option_set *other, size_t word_count,
                                             const char *const *words)

@@ -39,6 +39,13 @@ enum fib_status fib_assign_words(const struct fib_option_set *set, const char *w
 const char *fib_assign_peek(const struct fib_option_set *set, const char *name, size_t word_count,
                             const char *const *words, bool *present);
 
+/* Takes every occurrence of one WORDS flag, as `set` knows it, out of the words: `rest` gets the
+ * other words and `values` what belonged to the flag, in order; both have room for word_count.
+ * False when an occurrence has no value. */
+bool fib_assign_extract(const struct fib_option_set *set, const char *name, size_t word_count,
+                        const char *const *words, const char **rest, size_t *rest_count,
+                        const char **values, size_t *value_count, struct fib_arena *arena);
+
 /* First flag among the words that `set` does not know but `other` does; its row in `other`. */
 const struct fib_option *fib_assign_foreign(const struct fib_option_set *set,
                                             const struct fib_option_set *other, size_t word_count,

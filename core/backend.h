@@ -18,6 +18,7 @@ struct fib_text;
 struct fib_prepared;
 
 struct fib_prepare_args {
+    const struct fib_impl *impl; /* whose row this is */
     const struct fib_case *kase;
     const struct fib_problem *problem;
     struct fib_device *device;
@@ -31,6 +32,7 @@ struct fib_prepare_args {
 struct fib_impl {
     const char *routine, *label;
     enum fib_device_kind device_kind;
+    const void *context; /* of whoever made the row at run time; NULL */
     int min_cc;  /* least compute capability; 0 = none */
     int auto_rank; /* `auto` takes the highest that can run; equal: first in the registry */
     double accumulate_roundoff; /* u_acc of the tolerance where this hardware or library adds with
@@ -58,6 +60,7 @@ struct fib_backend {
     size_t impl_count;
     const char *meaning; /* half a line on what its labels stand for: given for labels that
                             backends/labels.c does not list, else NULL */
+    const char *origin; /* path of the plug-in it comes from; NULL: built in */
     const char *absent; /* built without its library: the reason every case is refused with */
     /* One line for `doctor`: what was found and where, or what is missing. Returns true when
      * usable. NULL for backends that need nothing. */

@@ -162,6 +162,8 @@ static enum fib_status book_row(struct fib_blame *blame, const struct fib_blame_
         fib_text_addf(&reason, "%s in %s%s", end->what, label, step_of_backend(end->step));
     else
         fib_text_addf(&reason, "%s%s", end->what, step_of_nobody(end->step));
+    if (!guilty && blame->kase->routine->outline)
+        fib_text_addf(&reason, "; the routine is that of %s", blame->kase->routine->family);
     struct fib_json *const record = fib_runner_failure(
         runner, blame->kase, blame->hot, blame->index, label, end->status, fib_text_chars(&reason));
     fib_text_free(&reason);

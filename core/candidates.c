@@ -45,6 +45,26 @@ static const char *impl_refusal(const struct fib_impl *impl, const struct fib_ca
     return impl->refuse ? impl->refuse(kase, problem, device, buffer, buffer_bytes) : NULL;
 }
 
+/* A label of the form plugin:NAME for which there is nothing. */
+static void explain_plugin(const struct fib_registry *registry, struct fib_candidate *item,
+                           const struct fib_case *kase, const struct fib_device *device)
+{
+    char text[FIB_ERROR_CHARS];
+    const char *const where = device->facts.kind == FIB_DEVICE_CUDA ? "a CUDA device" : "a CPU";
+    bool loaded = false;
+    for (size_t b = 0; b < registry->backend_count; b++)
+        loaded = loaded || strcmp(registry->backends[b]->id, item->label) == 0;
+    if (loaded)
+        snprintf(text, sizeof(text), "%s has nothing for %s on %s", item->label,
+                 kase->routine->name, where);
+    else if (registry->plugin_failure)
+        snprintf(text, sizeof(text), "no plug-in of this name was loaded (%s)",
+                 registry->plugin_failure);
+    else
+        snprintf(text, sizeof(text), "no plug-in of this name was loaded; --plugin PATH loads one");
+    refuse(item, text);
+}
+
 static void explain_missing(const struct fib_registry *registry, struct fib_candidate *item,
                             const struct fib_case *kase, const struct fib_device *device)
 {
@@ -59,6 +79,10 @@ static void explain_missing(const struct fib_registry *registry, struct fib_cand
     if (device->facts.kind != FIB_DEVICE_CUDA &&
         fib_registry_impl(registry, routine->name, item->label, FIB_DEVICE_CUDA)) {
         refuse(item, "needs a CUDA device; none was found");
+        return;
+    }
+    if (strncmp(item->label, "plugin:", 7) == 0) {
+        explain_plugin(registry, item, kase, device);
         return;
     }
     const struct fib_label *const label = fib_registry_label(registry, item->label);
@@ -140,8 +164,7 @@ static const char *fallback_label(const struct fib_registry *registry,
     const char *const usual = device->facts.default_backend;
     if (fib_registry_impl(registry, routine->name, usual, device->facts.kind))
         return usual;
-    return fib_registry_impl(registry, routine->name, routine->default_backends,
-                             device->facts.kind)
+    return fib_registry_impl(registry, routine->name, routine->default_backends, device->facts.kind)
                ? routine->default_backends
                : usual;
 }
@@ -159,9 +182,9 @@ void fib_candidates_name(const struct fib_registry *registry, const struct fib_c
 {
     const char *const named = kase->settings.backends;
     const char *const also = kase->settings.also;
-    const char *const usual = device->facts.kind == FIB_DEVICE_CUDA
-                                  ? kase->routine->default_backends
-                                  : device->facts.default_backend;
+    const bool own_default = device->facts.kind == FIB_DEVICE_CUDA || kase->routine->outline;
+    const char *const usual =
+        own_default ? kase->routine->default_backends : device->facts.default_backend;
     *candidates = (struct fib_candidates){.arena = fib_arena_create()};
     add_words(registry, candidates, named ? named : usual ? usual : device->facts.default_backend);
     if (also && strcmp(also, "none") != 0)

@@ -137,7 +137,8 @@ static void add_flag(const struct fib_option *option, const struct fib_value *va
 static bool is_repeated(const struct fib_option *option)
 {
     static const char spelled_out[] = "routine model zip";
-    return option->scope != FIB_SCOPE_RUN && !fib_words_contain(spelled_out, option->name);
+    return (option->scope != FIB_SCOPE_RUN || option->needed) &&
+           !fib_words_contain(spelled_out, option->name);
 }
 
 void fib_case_repro(const struct fib_case *kase, const char *program, struct fib_text *out)

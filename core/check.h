@@ -18,12 +18,12 @@ struct fib_pool;
 /* What was found over all checked tensors and rows so far. Zero-initialise. */
 struct fib_verification {
     bool failed;
-    char message[512];       /* first failure, one clause with positions and values */
-    int64_t checked_rows;    /* most rows compared in one pass */
-    int64_t compared_count;  /* elements */
+    char message[512];      /* first failure, one clause with positions and values */
+    int64_t checked_rows;   /* most rows compared in one pass */
+    int64_t compared_count; /* elements */
     int64_t mismatch_count;
     double max_abs_err, max_rel_err; /* NaN sticks: once NaN, always NaN */
-    double diff_sq, ref_sq;  /* sums for rel_l2 */
+    double diff_sq, ref_sq;          /* sums for rel_l2 */
 };
 
 /* sqrt(diff_sq / ref_sq); 0 when both are 0, inf when only ref is. */
@@ -43,7 +43,9 @@ void fib_check_finite(struct fib_pool *pool, const struct fib_tensor *tensor, co
 /* Bits that are all one exactly in NaN and infinity of a format; 0 when it has neither. */
 uint64_t fib_check_special_mask(enum fib_dtype dtype);
 
-/* Elements that still hold the poison byte of each of two runs: unwritten. Both captures whole. */
+/* Elements that still hold the poison byte of each of two runs: unwritten. Elements of a float
+ * format that hold it after the first run alone, where it is a NaN: written after that run's end.
+ * Both captures whole. */
 void fib_check_written(struct fib_pool *pool, const struct fib_tensor *tensor, const void *first,
                        int first_poison, const void *second, int second_poison,
                        struct fib_verification *verification);

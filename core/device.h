@@ -149,6 +149,12 @@ struct fib_device_ops {
                                      uint64_t stride_bytes, uint32_t slot_count,
                                      const struct fib_span *skipped, int skipped_count,
                                      uint32_t *first_slot, struct fib_error *err);
+    /* Optional, NULL where there are no streams: the stream as the libraries of the device's maker
+     * know it (a cudaStream_t). */
+    void *(*native_stream)(const struct fib_stream *stream);
+    /* Optional. What a backend has left in a state of the device that shapes other calls than its
+     * own, as a clause; NULL when nothing. Puts it back. */
+    const char *(*meddled)(struct fib_device *device, char *buffer, size_t buffer_bytes);
     /* NULL when the timer works here, else the reason. */
     const char *(*timer_refusal)(const struct fib_device *device, enum fib_timer timer);
     /* Monotonic host time for budgets; the fake device scripts it. */

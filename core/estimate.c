@@ -18,8 +18,9 @@ static double fill_seconds(const struct fib_problem *problem, const struct fib_d
         if (problem->tensors[t].role != FIB_OUTPUT)
             elems += (double)fib_tensor_elems(&problem->tensors[t]);
     const double threads = facts->unit_count > 0 ? facts->unit_count : 1;
-    /* Generated twice (draw 0 and the re-drawn slot), then copied into the other slots. */
-    return 2.0 * elems / (fill_elems_per_s * threads) +
+    /* Generated three times (draw 0, and the re-drawn content of two slots), and copied into the
+     * other slots. */
+    return 3.0 * elems / (fill_elems_per_s * threads) +
            fib_tensors_footprint(problem) * slot_count / facts->bytes_per_s;
 }
 

@@ -216,7 +216,9 @@ void fib_help_describe(const struct fib_registry *registry, const struct fib_rou
     add_prose("Tensors", routine->layout_note, out);
     add_flags(routine, out);
     add_prose("Cost", routine->cost_note, out);
-    if (!routine->unavailable)
+    if (!routine->reference && routine->outline)
+        add_prose("Check", "The routine has no reference: rows are UNCHECKED.", out);
+    else if (!routine->unavailable)
         add_prose("Check",
                   "Against a float64 computation of the same inputs: |out - ref| <= u_out |ref| + "
                   "4 u_acc sum|terms|, where u_out is the rounding of the output dtype and u_acc "

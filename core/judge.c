@@ -149,11 +149,11 @@ void fib_judge_free(struct fib_judge **judge_in)
 static enum fib_status call_once(struct fib_judge *judge, const struct fib_judge_call *call,
                                  int poison, struct fib_error *err)
 {
-    enum fib_status st = fib_tensors_poison(judge->tensors, 0, poison, err);
+    enum fib_status st = fib_tensors_poison(judge->tensors, call->slot, poison, err);
     if (st == FIB_OK)
-        st = fib_tensors_restore(judge->tensors, 0, err);
+        st = fib_tensors_restore(judge->tensors, call->slot, err);
     if (st == FIB_OK)
-        st = call->call(call->context, NULL, 0, err);
+        st = call->call(call->context, NULL, call->slot, err);
     if (st == FIB_OK)
         st = fib_tensors_synchronize(judge->tensors, err);
     return st;
@@ -161,7 +161,7 @@ static enum fib_status call_once(struct fib_judge *judge, const struct fib_judge
 
 /* The rows the oracle does not see: no NaN or infinity anywhere. On a device that can scan, a copy
  * is made only when there is something to show. */
-static enum fib_status check_rest(struct fib_judge *judge, int t,
+static enum fib_status check_rest(struct fib_judge *judge, uint32_t slot, int t,
                                   struct fib_verification *verification, struct fib_error *err)
 {
     const struct fib_tensor *const tensor = &judge->problem->tensors[t];
@@ -169,34 +169,35 @@ static enum fib_status check_rest(struct fib_judge *judge, int t,
     struct fib_scan_hits hits = {.count = 1};
     enum fib_status st = FIB_OK;
     if (mask != 0 && fib_tensors_can_scan(judge->tensors))
-        st = fib_tensors_scan(judge->tensors, 0, t, mask, mask, &hits, err);
+        st = fib_tensors_scan(judge->tensors, slot, t, mask, mask, &hits, err);
     if (st != FIB_OK || mask == 0 || hits.count == 0)
         return st;
-    const void *const output = fib_tensors_host(judge->tensors, 0, t, err);
+    const void *const output = fib_tensors_host(judge->tensors, slot, t, err);
     if (!output)
         return err->status;
     fib_check_finite(judge->pool, tensor, output, verification);
     return FIB_OK;
 }
 
-static enum fib_status check_values(struct fib_judge *judge, double accumulate_roundoff,
+static enum fib_status check_values(struct fib_judge *judge, const struct fib_judge_call *call,
                                     struct fib_verification *verification, struct fib_error *err)
 {
     struct fib_problem problem = *judge->problem;
-    if (accumulate_roundoff > problem.accumulate_roundoff)
-        problem.accumulate_roundoff = accumulate_roundoff;
+    if (call->accumulate_roundoff > problem.accumulate_roundoff)
+        problem.accumulate_roundoff = call->accumulate_roundoff;
     for (int t = 0; t < problem.tensor_count; t++) {
         const struct fib_tensor *const tensor = &problem.tensors[t];
         if (!is_checked(tensor))
             continue;
-        const void *const output =
-            fib_tensors_host_rows(judge->tensors, 0, t, judge->rows, judge->row_count, err);
+        const void *const output = fib_tensors_host_rows(judge->tensors, call->slot, t, judge->rows,
+                                                         judge->row_count, err);
         if (!output)
             return err->status;
         fib_check_rows(&problem, t, output, judge->rows, judge->row_count, judge->oracle.value[t],
                        judge->oracle.terms[t], verification);
         const bool all_rows = judge->row_count >= problem.row_count;
-        const enum fib_status st = all_rows ? FIB_OK : check_rest(judge, t, verification, err);
+        const enum fib_status st =
+            all_rows ? FIB_OK : check_rest(judge, call->slot, t, verification, err);
         if (st != FIB_OK)
             return st;
     }
@@ -289,7 +290,7 @@ enum fib_status fib_judge_full(struct fib_judge *judge, const struct fib_judge_c
     if (st == FIB_OK)
         st = check_written(judge, first, verification, err);
     if (st == FIB_OK)
-        st = check_values(judge, call->accumulate_roundoff, verification, err);
+        st = check_values(judge, call, verification, err);
     for (int t = 0; t < FIB_MAX_TENSORS; t++)
         free(first[t]);
     return st;
@@ -300,8 +301,8 @@ enum fib_status fib_judge_again(struct fib_judge *judge, const struct fib_judge_
 {
     enum fib_status st = call_once(judge, call, FIB_POISON_A, err);
     if (st == FIB_OK)
-        st = fib_tensors_verify(judge->tensors, 0, verification, err);
+        st = fib_tensors_verify(judge->tensors, call->slot, verification, err);
     if (st == FIB_OK)
-        st = check_values(judge, call->accumulate_roundoff, verification, err);
+        st = check_values(judge, call, verification, err);
     return st;
 }

@@ -29,12 +29,14 @@ void fib_judge_free(struct fib_judge **judge);
 struct fib_judge_call {
     fib_call_fn *call;
     void *context;
+    uint32_t slot;              /* 0 for fib_judge_full */
     double accumulate_roundoff; /* the implementation's u_acc if it is larger than the problem's */
 };
 enum fib_status fib_judge_full(struct fib_judge *judge, const struct fib_judge_call *call,
                                struct fib_verification *verification, uint64_t *output_checksum,
                                struct fib_error *err);
-/* One call, values, guards and inputs only: the check on re-drawn inputs after timing. */
+/* One call, values, guards and inputs only: the check on re-drawn inputs after timing. Any slot
+ * that holds the draw of slot 0 will do. */
 enum fib_status fib_judge_again(struct fib_judge *judge, const struct fib_judge_call *call,
                                 struct fib_verification *verification, struct fib_error *err);
 

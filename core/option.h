@@ -43,6 +43,7 @@ struct fib_option {
     enum fib_option_scope scope;
     bool own;                 /* ours: gives way to the reference's flags in prefix matching */
     bool required;
+    bool needed;              /* of the run, but no case can be repeated without it */
     bool fold_case;           /* choices compare without case */
     int64_t min, max;         /* FIB_OPT_I64 and I64_LIST; both 0 = no bound stated: any int64 */
     double min_f64, max_f64;  /* FIB_OPT_F64; both 0 = any finite number */
@@ -134,6 +135,7 @@ struct fib_settings {
     /* of the run */
     const char *testlist, *output_path, *json_path, *only;
     const char *lib_path; /* folder where libraries are looked for first; NULL = the usual places */
+    const char *plugin;   /* paths, joined by ' ' */
     const char *devices;  /* numbers, joined by ' ' */
     bool plan, samples, force, append, resume, no_isolation, quiet, table;
 };

@@ -87,6 +87,8 @@ const struct fib_option fib_shared_options[] = {
             .help = "run cases in this process: for debuggers and sanitizers"),
     OWN_RUN(lib_path, FIB_OPT_TEXT, .value_name = "DIR",
             .help = "folder to look for CUDA and other libraries first"),
+    OWN_RUN(plugin, FIB_OPT_WORDS, .value_name = "PATH...", .needed = true,
+            .help = "load backends and routines from shared libraries"),
     OWN_RUN(quiet, FIB_OPT_SWITCH, .help = "no progress on stderr"),
     OWN_RUN(table, FIB_OPT_SWITCH, .help = "print tables although stdout is no terminal"),
     {.name = NULL},

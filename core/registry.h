@@ -18,6 +18,7 @@ struct fib_registry {
     size_t label_count;
     const struct fib_model *models;
     size_t model_count;
+    const char *plugin_failure; /* why a --plugin is not there; NULL */
     const char *program;  /* "fib-bench" */
     const char *version;  /* "0.1.0" */
     const char *build_id; /* git description and compiler */

@@ -31,6 +31,12 @@ struct fib_routine {
     void (*reference)(const struct fib_case *kase, const struct fib_problem *problem,
                       const struct fib_oracle_inputs *inputs, int64_t first, int64_t last,
                       const struct fib_oracle_rows *rows);
+    /* Set instead of `check` and `describe` for routines from outside the program, whose code may
+     * fail or crash: does the work of both, and only in the process that runs cases. Such a routine
+     * may lack a reference: then nothing is held against one and rows are UNCHECKED. */
+    enum fib_status (*outline)(const struct fib_case *kase, struct fib_problem *problem,
+                               struct fib_error *err);
+    const void *context; /* of whoever made the row at run time; NULL */
     const char *layout_note; /* prose for `describe`: tensors and formula, one paragraph */
     const char *cost_note;   /* prose: flops and bytes formulas */
 };

@@ -260,6 +260,12 @@ static void print_plan_case(const struct run *run, const struct fib_case *kase,
     fib_text_clear(text);
     fib_case_title(kase, text);
     fib_text_pad(text, 72);
+    if (estimate->unknown) {
+        fprintf(run->app.out, "  %s %d run%s  size and time known when it runs\n",
+                fib_text_chars(text), estimate->backend_count,
+                estimate->backend_count == 1 ? "" : "s");
+        return;
+    }
     fib_text_addf(text, " %d run%s  ", estimate->backend_count,
                   estimate->backend_count == 1 ? "" : "s");
     fib_text_add_bytes(text, (double)estimate->device_bytes);

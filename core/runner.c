@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "core/narrate.h"
 #include "core/pool.h"
+#include "core/replay.h"
 #include "core/session.h"
 #include "core/text.h"
 
@@ -56,11 +57,29 @@ static void apply_init(struct fib_problem *problem, const char *init)
     }
 }
 
-static void describe(const struct fib_case *kase, struct fib_problem *problem)
+/* Nothing for a routine that is not built. */
+static enum fib_status describe(const struct fib_case *kase, struct fib_problem *problem,
+                                struct fib_error *err)
 {
+    const struct fib_routine *const routine = kase->routine;
+    enum fib_status st = FIB_OK;
     *problem = (struct fib_problem){.accumulate_roundoff = 0x1p-24};
-    kase->routine->describe(kase, problem);
+    if (routine->unavailable)
+        return FIB_OK;
+    if (routine->outline)
+        st = routine->outline(kase, problem, err);
+    else
+        routine->describe(kase, problem);
+    if (st != FIB_OK)
+        *problem = (struct fib_problem){0};
     apply_init(problem, kase->settings.init);
+    return st;
+}
+
+/* Its code is the program's own, so that it may run in any process. */
+static bool is_describable(const struct fib_case *kase)
+{
+    return !kase->routine->unavailable && !kase->routine->outline;
 }
 
 /* Tells who is at work from here on: of what ends the process next, this backend is the cause. */
@@ -212,12 +231,25 @@ static bool open_tensors(struct fib_session *s)
     return false;
 }
 
+/* The device must be for the others, and for its cold calls, what it was before. */
+static void look_for_meddling(const struct fib_session *s, struct fib_run_arm *arm)
+{
+    struct fib_device *const device = s->runner->device;
+    char buffer[128];
+    const char *const what = device->ops->meddled && !is_lost(s)
+                                 ? device->ops->meddled(device, buffer, sizeof(buffer))
+                                 : NULL;
+    if (what)
+        fib_run_arm_fail(arm, FIB_RESULT_INVALID, what);
+}
+
 static void open_arm(struct fib_session *s, struct fib_run_arm *arm)
 {
     struct fib_device *const device = s->runner->device;
     const uint64_t free_before = device->ops->free_bytes(device);
     enter(s, arm, FIB_STEP_PREPARE);
     fib_run_arm_open(arm, s->kase, &s->problem, device, s->tensors);
+    look_for_meddling(s, arm);
     /* It found no memory and kept what there was: the others would pay for it in this process. */
     if (arm->status == FIB_RESULT_OOM && s->runner->replaceable &&
         device->ops->free_bytes(device) < free_before / 2)
@@ -259,10 +291,50 @@ static enum fib_status judge_full(struct fib_judge *judge, const struct fib_judg
     return fib_judge_full(judge, call, &arm->check, &arm->output_checksum, err);
 }
 
+/* The last slot: only timed calls have used it so far. */
+static uint32_t other_slot(const struct fib_session *s)
+{
+    return s->slot_count - 1;
+}
+
+/* Once more as it was timed: in a window of its own, and on a slot that only timed calls have used.
+ * Who works on the slot it saw first, whatever it is given, or beside the stream that is timed, has
+ * right results otherwise. */
+static enum fib_status judge_replay(struct fib_judge *judge, const struct fib_judge_call *call,
+                                    struct fib_run_arm *arm, struct fib_error *err)
+{
+    const struct fib_session *const s = arm->session;
+    struct fib_replay replay = {0};
+    struct fib_judge_call timed = *call;
+    timed.slot = other_slot(s);
+    timed.call = fib_replay_call;
+    timed.context = &replay;
+    enum fib_status st = fib_replay_open(&replay, arm, s->samples.timer, timed.slot, err);
+    if (st == FIB_OK)
+        st = fib_judge_again(judge, &timed, &arm->check, err);
+    fib_replay_close(&replay);
+    if (st == FIB_OK && arm->check.failed) {
+        char found[sizeof(arm->check.message)];
+        memcpy(found, arm->check.message, sizeof(found));
+        snprintf(arm->check.message, sizeof(arm->check.message),
+                 "called as it was timed, on slot %u: %s", timed.slot, found);
+    }
+    return st;
+}
+
 static enum fib_status judge_again(struct fib_judge *judge, const struct fib_judge_call *call,
                                    struct fib_run_arm *arm, struct fib_error *err)
 {
-    return fib_judge_again(judge, call, &arm->check, err);
+    const enum fib_status st = fib_judge_again(judge, call, &arm->check, err);
+    return st == FIB_OK && !arm->check.failed ? judge_replay(judge, call, arm, err) : st;
+}
+
+/* What a backend broke in the slots that are checked must not meet the next one. */
+static enum fib_status repair(const struct fib_session *s, struct fib_error *err)
+{
+    const enum fib_status st = fib_tensors_repair(s->tensors, 0, err);
+    return st == FIB_OK && other_slot(s) > 0 ? fib_tensors_repair(s->tensors, other_slot(s), err)
+                                             : st;
 }
 
 static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *pass,
@@ -274,11 +346,12 @@ static void judge_arm(struct fib_session *s, struct fib_judge *judge, judge_fn *
                                         .accumulate_roundoff = arm->impl->accumulate_roundoff};
     const enum fib_status st = pass(judge, &call, arm, &err);
     arm->checked = true;
+    look_for_meddling(s, arm);
     if (st != FIB_OK)
         fib_run_arm_fail_error(arm, &err);
     else if (arm->check.failed)
         fib_run_arm_fail(arm, FIB_RESULT_INCORRECT, arm->check.message);
-    if (arm->check.failed && !is_lost(s) && fib_tensors_repair(s->tensors, 0, &err) != FIB_OK)
+    if (arm->check.failed && !is_lost(s) && repair(s, &err) != FIB_OK)
         fib_run_arm_fail_error(arm, &err);
 }
 
@@ -477,7 +550,8 @@ static void verify_slots(struct fib_session *s)
 static void check_again(struct fib_session *s)
 {
     struct fib_error err = {0};
-    if (fib_tensors_redraw(s->tensors, 0, 1, &err) != FIB_OK) {
+    if (fib_tensors_redraw(s->tensors, 0, 1, &err) != FIB_OK ||
+        (other_slot(s) > 0 && fib_tensors_redraw(s->tensors, other_slot(s), 1, &err) != FIB_OK)) {
         fail_all_error(s, &err);
         return;
     }
@@ -543,12 +617,15 @@ static void introduce(const struct fib_session *s, bool *introduced)
 
 static void run_session(struct fib_session *s, bool *introduced)
 {
+    struct fib_error err = {0};
     enter(s, NULL, FIB_STEP_BEGIN);
-    if (!s->kase->routine->unavailable)
-        describe(s->kase, &s->problem);
+    s->undescribed = describe(s->kase, &s->problem, &err) != FIB_OK;
     open_candidates(s);
     if (leave_out(s) == 0)
         return;
+    if (s->undescribed)
+        fail_all(s, err.status == FIB_ERR_UNSUPPORTED ? FIB_RESULT_UNSUPPORTED : FIB_RESULT_ERROR,
+                 err.text);
     introduce(s, introduced);
     const char *const refusal = fib_device_timer_refusal(s->runner->device, choose_timer(s));
     if (refusal)
@@ -618,13 +695,13 @@ struct fib_json *fib_runner_failure(const struct fib_runner *runner, const struc
     struct fib_problem problem = {0};
     struct fib_case decided;
     decide_cache(kase, hot ? "hot" : "cold", &decided, values);
-    if (!kase->routine->unavailable)
-        describe(kase, &problem);
+    if (is_describable(kase))
+        describe(kase, &problem, NULL);
     struct fib_result result = {
         .kase = &decided,
         .backend = backend,
         .status = status,
-        .has_cost = !kase->routine->unavailable,
+        .has_cost = is_describable(kase),
         .cost = problem.cost,
         .cache = decided.settings.cache,
         .init = kase->settings.init,
@@ -647,11 +724,12 @@ enum fib_status fib_runner_estimate(const struct fib_runner *runner, const struc
     struct fib_session s = {
         .runner = runner, .kase = kase, .hot = strcmp(kase->settings.cache, "hot") == 0};
     *estimate = (struct fib_estimate){0};
-    if (!kase->routine->unavailable)
-        describe(kase, &s.problem);
+    estimate->unknown = kase->routine->outline != NULL;
+    if (is_describable(kase))
+        describe(kase, &s.problem, NULL);
     open_candidates(&s);
     estimate->backend_count = (int)s.candidates.runnable_count;
-    if (s.candidates.runnable_count > 0) {
+    if (s.candidates.runnable_count > 0 && !estimate->unknown) {
         choose_slots(&s);
         estimate->device_bytes = fib_tensors_bytes(&s.problem, s.slot_count);
         estimate->time_s = estimate_s(&s);

@@ -66,6 +66,7 @@ struct fib_estimate {
     int backend_count;     /* that would run */
     uint64_t device_bytes;
     double time_s;
+    bool unknown; /* a routine from outside the program: size and time show only when it runs */
 };
 enum fib_status fib_runner_estimate(const struct fib_runner *runner, const struct fib_case *kase,
                                     struct fib_estimate *estimate, struct fib_error *err);

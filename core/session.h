@@ -11,6 +11,7 @@ struct fib_session {
     const struct fib_case *kase; /* with the cache state decided */
     int64_t case_index;
     struct fib_problem problem;
+    bool undescribed; /* the routine's own code could not say what the problem is */
     struct fib_candidates candidates;
     struct fib_run_arm *arms; /* one per candidate, refused ones included */
     struct fib_tensors *tensors;

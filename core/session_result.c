@@ -2,6 +2,7 @@
 #include "core/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const double fib_verdict_margin = 0.005;
@@ -96,7 +97,7 @@ static struct fib_result make_result(const struct fib_session *s, const struct f
         .kase = s->kase,
         .backend = arm->candidate->label,
         .status = arm->status,
-        .has_cost = !s->kase->routine->unavailable,
+        .has_cost = !s->kase->routine->unavailable && !s->undescribed,
         .cost = s->problem.cost,
         .has_check = arm->checked,
         .check = arm->check,
@@ -123,6 +124,12 @@ static struct fib_result make_result(const struct fib_session *s, const struct f
     }
     if (result.status == FIB_RESULT_PASSED && !arm->checked)
         result.status = FIB_RESULT_UNCHECKED;
+    if (result.status == FIB_RESULT_PASSED && !s->kase->routine->reference) {
+        result.status = FIB_RESULT_UNCHECKED;
+        snprintf(result.reason, sizeof(result.reason),
+                 "the routine has no reference: values were not compared, only that outputs are "
+                 "written, inputs unchanged and guards intact");
+    }
     return result;
 }
 

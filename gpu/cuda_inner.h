@@ -41,6 +41,7 @@ struct cuda_device {
                                error */
     char lost_text[FIB_ERROR_CHARS];
     int ordinal;
+    size_t set_aside_bytes; /* of the L2 for persisting accesses, when the device was opened */
     struct fib_stream stream; /* of everything, see fib_cuda_on(); waits for the legacy default
                                  stream and is waited for */
     cudaEvent_t begin, end;   /* of the window under way */
@@ -117,6 +118,11 @@ void fib_cuda_window_destroy(struct fib_window **window);
 enum fib_status fib_cuda_empty_window(struct cuda_device *device, enum fib_timer timer,
                                       double *window_ms, struct fib_error *err);
 double fib_cuda_host_ms(void);
+
+/* cuda_meddled.c */
+/* Bytes of the L2 that are set aside for persisting accesses; 0 where there is no such thing. */
+size_t fib_cuda_set_aside_bytes(void);
+const char *fib_cuda_meddled(struct fib_device *device, char *buffer, size_t buffer_bytes);
 
 /* cuda_calibrate.c */
 /* Tick, window overhead and gap of graph windows; about 40 ms. */

@@ -11,6 +11,7 @@
 #include "core/memory.h"
 #include "core/pool.h"
 #include "gpu/cuda_inner.h"
+#include "gpu/stream.h"
 
 static const uint64_t limit_cap_bytes = UINT64_C(8) << 30;
 /* Shares of the peak that a first implementation reaches, for estimates. */
@@ -89,6 +90,11 @@ static int64_t cuda_utc_s(struct fib_device *device)
     return (int64_t)time(NULL);
 }
 
+static void *cuda_native_stream(const struct fib_stream *stream)
+{
+    return fib_cuda_stream(stream);
+}
+
 static const struct fib_device_ops cuda_ops = {
     .close = cuda_close,
     .free_bytes = fib_cuda_free_bytes,
@@ -109,6 +115,8 @@ static const struct fib_device_ops cuda_ops = {
     .spread = fib_cuda_spread,
     .scan = fib_cuda_scan,
     .compare_slots = fib_cuda_compare_slots,
+    .native_stream = cuda_native_stream,
+    .meddled = fib_cuda_meddled,
     .timer_refusal = cuda_timer_refusal,
     .now_ms = cuda_now_ms,
     .utc_s = cuda_utc_s,
@@ -308,6 +316,7 @@ enum fib_status fib_device_cuda_open(struct fib_pool *pool, int ordinal, struct 
     st = open_context(cuda, err);
     if (st == FIB_OK)
         st = read_facts(cuda, err);
+    cuda->set_aside_bytes = st == FIB_OK ? fib_cuda_set_aside_bytes() : 0;
     if (st == FIB_OK)
         st = load_kernels(cuda, err);
     if (st == FIB_OK)

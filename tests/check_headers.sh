@@ -4,7 +4,7 @@
 cd "$1" || exit 1
 shift
 bad=0
-for header in core/*.h gpu/*.h routines/*.h backends/backends.h backends/*_lib.h; do
+for header in include/*.h core/*.h gpu/*.h routines/*.h backends/backends.h backends/*_lib.h; do
     [ -e "$header" ] || continue
     toolkit=
     if grep -qE '^#include <(cuda|cublas|cudnn|nccl|cupti|nvml)' "$header"; then
@@ -17,4 +17,17 @@ for header in core/*.h gpu/*.h routines/*.h backends/backends.h backends/*_lib.h
         bad=1
     fi
 done
+# What plug-ins include is also C99 and C++, and needs no folder of ours.
+while read -r compiler kind standard; do
+    command -v "$compiler" >/dev/null || continue
+    if ! echo '#include "fib_plugin.h"' | "$compiler" -std="$standard" -Wall -Wextra -Werror \
+        -pedantic -Iinclude -fsyntax-only -x "$kind" -; then
+        echo "include/fib_plugin.h is not $standard"
+        bad=1
+    fi
+done <<'TABLE'
+cc c c99
+c++ c++ c++11
+c++ c++ c++20
+TABLE
 exit $bad

@@ -15,7 +15,8 @@ while read -r dir allowed; do
         bad=1
     fi
 done <<'TABLE'
-core      core/[a-z0-9_]+\.h
+include   none
+core      core/[a-z0-9_]+\.h|include/fib_plugin\.h
 gpu       (core|gpu)/[a-z0-9_]+\.h
 routines  (core|routines)/[a-z0-9_]+\.h
 kernels   kernels/[a-z0-9_/]+\.(h|cuh)
@@ -69,9 +70,9 @@ if grep -nE '^#include "routines/.*_reference\.h"' backends/*.c; then
     echo "a backend includes the oracle"; bad=1
 fi
 # Nothing but main ends the process (the bookkeeping allocator, the second Ctrl-C and the worker,
-# which has no main to return to, apart).
+# and the process that looks at a plug-in, which have no main to return to, apart).
 if grep -nE '\b(_?exit|abort)\(' core/*.c gpu/*.c routines/*.c backends/*.c |
-   grep -vE '^core/(memory|interrupt|json|worker)\.c:'; then
+   grep -vE '^core/(memory|interrupt|json|worker|plugin_probe)\.c:'; then
     echo "only main ends the process"; bad=1
 fi
 # No variable at file level that changes.

@@ -108,6 +108,33 @@ static void expect(const struct bench *b, const char *backend, const char *statu
         assert_contains(fib_json_text(record, "reason"), reason_part);
 }
 
+/* The second backend that is prepared is caught with its hand in the device. */
+static const char *second_meddles(struct fib_device *device, char *buffer, size_t buffer_bytes)
+{
+    device->facts.tick_ms += 1.0; /* serves as a counter */
+    if (device->facts.tick_ms < 2.0 || device->facts.tick_ms >= 3.0)
+        return NULL;
+    snprintf(buffer, buffer_bytes, "it turned a knob");
+    return buffer;
+}
+
+static void meddling_with_the_device(void **state)
+{
+    struct bench b;
+    (void)state;
+    open_bench(&b);
+    struct fib_device_ops ops = *b.device->ops;
+    ops.meddled = second_meddles;
+    b.device->ops = &ops;
+    b.device->facts.tick_ms = 0.0;
+    run_line(&b, "--routine rmsnorm --batch_size 4 --hidden_size 64 -n 20 --backends fake-good "
+                 "fake-slow cpu");
+    expect(&b, "fake-good", "PASSED", NULL, true);
+    expect(&b, "fake-slow", "INVALID", "it turned a knob", false);
+    expect(&b, "cpu", "PASSED", NULL, true);
+    close_bench(&b);
+}
+
 static void every_fault_has_its_status(void **state)
 {
     struct bench b;
@@ -370,6 +397,7 @@ static void troubles_of_the_device_reach_the_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(meddling_with_the_device),
         cmocka_unit_test(every_fault_has_its_status),
         cmocka_unit_test(zero_time_is_no_measurement),
         cmocka_unit_test(an_input_changed_by_one_backend_does_not_hurt_the_next),
