@@ -10,7 +10,7 @@ import sys
 from common import expect, expect_status, main, read_csv, run
 
 BENCH = os.path.abspath(sys.argv[1])
-PLUGINS = pathlib.Path(os.environ["FIB_TEST_PLUGINS"])
+PLUGINS = pathlib.Path(os.environ.get("FIB_TEST_PLUGINS", os.path.dirname(BENCH) + "/plugins"))
 NORM = ["--routine", "rmsnorm", "--batch_size", "64", "--hidden_size", "4096", "--quick"]
 
 DEVICE = json.loads(run(BENCH, "env", "--json").out)["device"]
