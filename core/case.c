@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/assign.h"
+#include "core/element.h"
 #include "core/routine.h"
 #include "core/text.h"
 
@@ -162,18 +163,11 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash * UINT64_C(0x100000001b3); /* also for the end, so that "ab","c" is not "a","bc" */
 }
 
-/* Spreads a hash over all bits, so that sums of them do not cancel. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 static uint64_t hash_pair(const char *name, const char *text)
 {
     const uint64_t start = UINT64_C(0xcbf29ce484222325);
-    return mix(hash_text(hash_text(start, name), text));
+    /* spread over all bits, so that sums do not cancel */
+    return fib_mix64(hash_text(hash_text(start, name), text));
 }
 
 /* --use_cuda_events is another spelling of --timer events, and --timer wins. */
@@ -215,7 +209,7 @@ void fib_case_key(const struct fib_case *kase, char key[17])
             !is_default_of_ours(option, &kase->values[i]))
             sum += hash_pair(option->name, kase->values[i].text);
     }
-    sum = mix(sum);
+    sum = fib_mix64(sum);
     for (int digit = 15; digit >= 0; digit--, sum >>= 4)
         key[digit] = "0123456789abcdef"[sum & 15];
     key[16] = '\0';

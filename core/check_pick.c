@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/check.h"
+#include "core/element.h"
 
 enum { SAMPLE_ROWS = 64, SAMPLE_ROWS_DEAR = 16 };
 /* An element costs 16 bytes of oracle and a comparison, about 10 ns: outputs up to here are checked
@@ -50,10 +51,7 @@ int64_t fib_check_row_limit(const struct fib_problem *problem, double flops_budg
 /* splitmix64, one step. */
 static uint64_t next_random(struct picker *picker)
 {
-    uint64_t x = picker->state += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    return fib_mix64(picker->state += fib_weyl_step);
 }
 
 static bool has_row(const struct picker *picker, int64_t row)

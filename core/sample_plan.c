@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/element.h"
 #include "core/memory.h"
 #include "core/sample_inner.h"
 
@@ -32,10 +33,7 @@ const char *fib_stop_name(enum fib_stop stop)
 /* splitmix64 step: neighbouring inputs give unrelated outputs. */
 uint64_t fib_sample_mix(uint64_t value)
 {
-    value += UINT64_C(0x9e3779b97f4a7c15);
-    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return value ^ (value >> 31);
+    return fib_mix64(value + fib_weyl_step);
 }
 
 void fib_sample_permute(uint32_t count, uint64_t seed, uint32_t *order)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/element.h"
 #include "core/memory.h"
 #include "core/stats.h"
 
@@ -49,10 +50,7 @@ enum {
 /* splitmix64: neighbouring states give unrelated words. */
 static uint64_t next_word(uint64_t *state)
 {
-    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    return fib_mix64(*state += fib_weyl_step);
 }
 
 /* sums[c << CHUNK | bits]: sum of chunk c with the signs that are set in bits turned round. */

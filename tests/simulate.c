@@ -2,15 +2,14 @@
 
 #include <math.h>
 
+#include "core/element.h"
+
 static const double white_sd = 0.003, spike_share = 0.01, spike_mean = 0.02, memory = 0.98;
 
 /* splitmix64 */
 double sim_uniform(struct sim *sim)
 {
-    uint64_t x = sim->state += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return ((double)((x ^ (x >> 31)) >> 12) + 0.5) * 0x1p-52;
+    return ((double)(fib_mix64(sim->state += fib_weyl_step) >> 12) + 0.5) * 0x1p-52;
 }
 
 double sim_normal(struct sim *sim)
