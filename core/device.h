@@ -163,6 +163,15 @@ struct fib_device_ops {
     int64_t (*utc_s)(struct fib_device *device);
 };
 
+/* How long the device was at work lately, in pieces of 10 ms, whichever case asked for it: tells
+ * whether its clocks are still up. */
+enum { FIB_BUSY_PIECES = 10 };
+struct fib_busy {
+    double ms[FIB_BUSY_PIECES];
+    int64_t last;  /* number of the newest piece since the clock's zero */
+    bool settled;  /* the last complete warm-up ended because its blocks agreed */
+};
+
 /* First member of every implementation's struct. `host_memory` says that addresses may be
  * dereferenced on the host (cpu and fake); then read/write are plain copies. */
 struct fib_device {
@@ -173,6 +182,7 @@ struct fib_device {
                   memory was taken by somebody who does not give it back */
     struct fib_stream *stream; /* where everything runs that names no other; NULL where the device
                                   has no streams */
+    struct fib_busy busy;
     struct fib_pool *pool; /* borrowed; host work (fill, oracle, cpu backends) is shared over it */
 };
 
@@ -203,6 +213,11 @@ enum fib_status fib_device_fake_open(struct fib_pool *pool, const struct fib_fak
 void fib_device_fake_advance(struct fib_device *device, double time_ms);
 /* What a faulty kernel does to a GPU: nobody knows until somebody waits, and then it is lost. */
 void fib_device_fake_break(struct fib_device *device);
+
+/* Notes that the device has just worked for `work_ms`. */
+void fib_device_note_work(struct fib_device *device, double work_ms);
+/* Its work of the last 100 ms (90 at least), in ms. */
+double fib_device_recent_work_ms(struct fib_device *device);
 
 /* Accepts NULL; resets the handle. */
 void fib_device_close(struct fib_device **device);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/routine.h"
+#include "core/step.h"
 #include "core/text.h"
 
 const char *fib_result_status_name(enum fib_result_status status)
@@ -194,6 +195,25 @@ static void add_overhead(struct fib_json *measure, const struct fib_samples *sam
     fib_json_set_f64(measure, "gap_us", gap_ms > 0 ? round(gap_ms * 1e9) / 1e6 : NAN);
 }
 
+/* Where the wall time of the case went, all its backends together. */
+static struct fib_json *spent_of(const double *spent_ms)
+{
+    static const struct {
+        const char *name;
+        enum fib_step step;
+    } steps[] = {{"fill", FIB_STEP_FILL},
+                 {"prepare", FIB_STEP_PREPARE},
+                 {"check", FIB_STEP_CHECK},
+                 {"time", FIB_STEP_TIME},
+                 {"check_again", FIB_STEP_CHECK_AGAIN}};
+    if (!spent_ms)
+        return NULL;
+    struct fib_json *object = fib_json_object();
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        fib_json_set_f64(object, steps[i].name, round(spent_ms[steps[i].step] * 1e3) / 1e3);
+    return object;
+}
+
 static struct fib_json *measure_of(const struct fib_result *result, const struct fib_device *device)
 {
     const struct fib_samples *samples = result->samples;
@@ -210,6 +230,7 @@ static struct fib_json *measure_of(const struct fib_result *result, const struct
     set_ps(measure, "tick_ps", device->facts.tick_ms);
     fib_json_set(measure, "mhz", mhz_of(result->series));
     fib_json_set_f64(measure, "cold_over_hot", result->cold_over_hot);
+    fib_json_set(measure, "spent_ms", spent_of(result->spent_ms));
     return measure;
 }
 

@@ -56,6 +56,7 @@ struct fib_result {
     int64_t total_rows;
     uint64_t output_checksum;        /* of the first checked run, all outputs */
 
+    const double *spent_ms;          /* [FIB_STEP_COUNT] wall time of the case so far; or NULL */
     double cold_over_hot;            /* of a hot row whose cold twin was measured; else NaN */
     uint32_t ring_slots;
     const char *cache;               /* "cold" or "hot": the state really used */
@@ -79,7 +80,8 @@ struct fib_result {
  *   cost { flops bytes } or null,
  *   measure { timer cache power_mode init interleave ring_slots calls_per_window windows
  *             rejected_windows stop_reason warmup_ms settled overhead_us overhead_method gap_us
- *             tick_ps mhz { median min max slow_windows } cold_over_hot } or null,
+ *             tick_ps mhz { median min max slow_windows } cold_over_hot
+ *             spent_ms { fill prepare check time check_again } } or null,
  *   check { verdict "passed" | "failed" | "not run", checked_rows total_rows compared mismatches
  *           max_abs_err max_rel_err rel_l2 output_checksum message } or null,
  *   versus { best_backend ratio ratio_low ratio_high rounds ties verdict margin_pct mde_pct

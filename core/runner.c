@@ -85,6 +85,10 @@ static bool is_describable(const struct fib_case *kase)
 /* Tells who is at work from here on: of what ends the process next, this backend is the cause. */
 static void enter(struct fib_session *s, const struct fib_run_arm *arm, enum fib_step step)
 {
+    const double now_ms = s->runner->device->ops->now_ms(s->runner->device);
+    s->spent_ms[s->step] += now_ms - s->step_begin_ms;
+    s->step = step;
+    s->step_begin_ms = now_ms;
     s->entered = arm;
     if (s->runner->enter)
         s->runner->enter(s->runner->context, arm ? (int)(arm - s->arms) : -1, step);
@@ -646,7 +650,9 @@ static enum fib_status run_state(const struct fib_runner *runner, const struct f
                             .case_index = case_index,
                             .hot = strcmp(kase->settings.cache, "hot") == 0,
                             .cold_ms = cold_ms};
+    s.step_begin_ms = runner->device->ops->now_ms(runner->device);
     run_session(&s, introduced);
+    enter(&s, NULL, FIB_STEP_RELEASE);
     if (median_ms) {
         *median_ms = fib_zalloc_array(s.candidates.count, sizeof(**median_ms));
         fib_session_medians(&s, *median_ms);

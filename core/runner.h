@@ -10,17 +10,7 @@
 #include "core/registry.h"
 #include "core/result.h"
 #include "core/status.h"
-
-/* What a case is doing. With the backend whose turn it is: who is to blame if the process ends. */
-enum fib_step {
-    FIB_STEP_BEGIN = 0, /* choosing backends, nothing has run */
-    FIB_STEP_FILL,      /* memory and inputs */
-    FIB_STEP_PREPARE,
-    FIB_STEP_CHECK,     /* first calls and their results */
-    FIB_STEP_TIME,
-    FIB_STEP_CHECK_AGAIN,
-    FIB_STEP_RELEASE
-};
+#include "core/step.h"
 
 /* The backends of a case in one cache state, before any of them is prepared. */
 struct fib_group {

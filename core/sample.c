@@ -108,6 +108,7 @@ enum fib_status fib_sampler_run(struct fib_sampler *sampler, size_t arm, struct 
     run->wall_ms = device->ops->now_ms(device) - begin_ms;
     run->busy_ms = sampler->timer == FIB_TIMER_ISOLATED ? run->wall_ms : run->net_ms;
     run->usable = isfinite(run->net_ms) && run->net_ms > 0;
+    fib_device_note_work(device, fmin(run->usable ? run->busy_ms : 0, run->wall_ms));
     sampler->bad_in_a_row = run->usable ? 0 : sampler->bad_in_a_row + 1;
     return sampler->bad_in_a_row < FIB_MAX_BAD_IN_A_ROW
                ? FIB_OK

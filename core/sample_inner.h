@@ -20,8 +20,7 @@ struct fib_sampler {
     uint32_t slot_count;
     double start_ms;                  /* when the timeout began to run */
     int bad_in_a_row;                 /* windows without a usable time */
-    double warm_busy_ms, warm_end_ms; /* of the last complete warm-up */
-    bool warm_settled;
+    bool warmed;                      /* one of the arms has had a complete warm-up */
 };
 
 /* What warming up told about an arm. */

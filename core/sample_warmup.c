@@ -11,9 +11,8 @@ static const double agreement = 0.005;
 static const double longest_block_ms = 10;
 /* A budget that does not hold this many calls leaves no time for a proper warm-up. */
 static const double planned_calls = 25;
-/* Another arm kept the device this busy this recently: its clocks are still up. */
+/* Work of the last 100 ms, of other arms and other cases too, after which clocks are still up. */
 static const double busy_enough_ms = 25;
-static const double recent_ms = 50;
 /* Sustained power mode: long enough for a power limit to act, and how long to wait for agreement.
  */
 static const double sustained_min_ms = 2000, sustained_cap_ms = 3000;
@@ -175,16 +174,17 @@ static enum fib_status glance(struct warmup *warmup, struct fib_error *err)
     return st;
 }
 
+/* Sustained mode takes nothing over from the case before. */
 static bool is_warm(const struct fib_sampler *sampler)
 {
-    struct fib_device *device = sampler->device;
-    return sampler->warm_busy_ms >= busy_enough_ms &&
-           device->ops->now_ms(device) - sampler->warm_end_ms <= recent_ms;
+    return (!sampler->rules->sustained || sampler->warmed) &&
+           fib_device_recent_work_ms(sampler->device) >= busy_enough_ms;
 }
 
 static enum fib_status warm_adaptive(struct warmup *warmup, bool *settled, struct fib_error *err)
 {
     struct fib_sampler *sampler = warmup->sampler;
+    const bool warm = is_warm(sampler);
     struct fib_run run;
     enum fib_status st = make_calls(warmup, 1, &run, err);
     if (st != FIB_OK || planned_calls * warmup->warmth->cost_ms > sampler->rules->budget_ms)
@@ -193,14 +193,13 @@ static enum fib_status warm_adaptive(struct warmup *warmup, bool *settled, struc
         st = make_calls(warmup, MIN_CALLS - warmup->calls, &run, err);
     if (st != FIB_OK)
         return st;
-    if (is_warm(sampler)) {
-        *settled = sampler->warm_settled;
+    if (warm) {
+        *settled = sampler->device->busy.settled;
         return glance(warmup, err);
     }
     st = settle(warmup, settled, err);
-    sampler->warm_busy_ms = warmup->busy_ms;
-    sampler->warm_end_ms = sampler->device->ops->now_ms(sampler->device);
-    sampler->warm_settled = *settled;
+    sampler->device->busy.settled = *settled;
+    sampler->warmed = true;
     return st;
 }
 

@@ -21,6 +21,9 @@ struct fib_session {
     bool hot;
     const double *cold_ms; /* [candidate] cold medians of the same case, or NULL */
     const struct fib_run_arm *entered; /* whose code runs now, or NULL */
+    enum fib_step step;                /* under way since step_begin_ms */
+    double step_begin_ms;
+    double spent_ms[FIB_STEP_COUNT]; /* wall time of all backends in the steps that are over */
 };
 
 /* Differences below this share of the time are "the same". */

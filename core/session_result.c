@@ -110,6 +110,7 @@ static struct fib_result make_result(const struct fib_session *s, const struct f
         .run = 1,
         .case_index = s->case_index,
         .cold_over_hot = NAN,
+        .spent_ms = s->spent_ms,
     };
     memcpy(result.resolved_backend, arm->resolved, sizeof(result.resolved_backend));
     memcpy(result.reason, arm->reason, sizeof(result.reason));

@@ -43,6 +43,7 @@ enum fib_norm_kind {
     FIB_NORM_WARP = 0, /* a power of two of lanes for each row, several rows in a block */
     FIB_NORM_BLOCK,    /* one block for each row */
     FIB_NORM_CLUSTER,  /* a cluster of blocks for each row, sums through shared memory */
+    FIB_NORM_STREAM,   /* one block a multiprocessor, rows through a ring in its shared memory */
     FIB_NORM_LOOP,     /* one block for each row of any length, which is read again after the sum */
     FIB_NORM_SCALAR    /* the same element by element: any length and alignment */
 };
@@ -55,6 +56,8 @@ struct fib_norm_plan {
     int threads; /* threads of a block */
     int lanes;   /* threads of a row: WARP */
     int blocks;  /* blocks of a row: 1 except for CLUSTER */
+    int groups;  /* STREAM: parts of a block that work on rows of their own; else 1 */
+    int stages;  /* STREAM: rows of a group in shared memory; else 0 */
     bool early;  /* weights are loaded together with the row: less latency, more registers */
 };
 
@@ -62,7 +65,7 @@ struct fib_norm_plan {
 void fib_norm_choose(const struct fib_norm_args *args, int unit_count, struct fib_norm_plan *plan);
 
 /* A variant by name: "block_v4" lets the launch shape follow from the row, "block256_v4",
- * "warp16_v1u4", "cluster8x256_v4" fix it. False with a sentence when no such variant exists or it
+ * "warp16_v1u4", "cluster8x256_v4", "stream2x256_v4" fix it. False with a sentence when no such variant exists or it
  * cannot run this problem. */
 bool fib_norm_find(const struct fib_norm_args *args, const char *name, struct fib_norm_plan *plan,
                    char *reason, size_t reason_bytes);

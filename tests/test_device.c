@@ -281,6 +281,31 @@ static void fake_clock_follows_the_script(void **state)
     fib_device_close(&device);
 }
 
+/* Only the last 100 ms count, to a piece of 10 ms. */
+static void work_is_forgotten(void **state)
+{
+    (void)state;
+    const double call_ms[] = {1.0};
+    const struct fib_fake_script script = {.call_ms = call_ms, .call_count = 1};
+    struct fib_error err = {0};
+    struct fib_device *device = NULL;
+    assert_int_equal(fib_device_fake_open(NULL, &script, &device, &err), FIB_OK);
+    assert_float_equal(fib_device_recent_work_ms(device), 0, 0);
+    fib_device_fake_advance(device, 5);
+    fib_device_note_work(device, 3);
+    fib_device_note_work(device, -1);
+    fib_device_fake_advance(device, 40);
+    fib_device_note_work(device, 7);
+    assert_float_equal(fib_device_recent_work_ms(device), 10, 0);
+    fib_device_fake_advance(device, 54);
+    assert_float_equal(fib_device_recent_work_ms(device), 10, 0);
+    fib_device_fake_advance(device, 2);
+    assert_float_equal(fib_device_recent_work_ms(device), 7, 0);
+    fib_device_fake_advance(device, 1e9);
+    assert_float_equal(fib_device_recent_work_ms(device), 0, 0);
+    fib_device_close(&device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +318,7 @@ int main(void)
         cmocka_unit_test(windows_call_in_order),
         cmocka_unit_test(streams_are_nothing_on_a_host),
         cmocka_unit_test(fake_clock_follows_the_script),
+        cmocka_unit_test(work_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

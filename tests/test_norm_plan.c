@@ -22,7 +22,7 @@ static struct fib_norm_args args_of(int64_t rows, int64_t cols, enum fib_norm_ty
 static int64_t capacity(const struct fib_norm_plan *plan)
 {
     const int64_t threads = plan->kind == FIB_NORM_WARP ? plan->lanes : plan->threads;
-    return threads * plan->blocks * plan->vectors;
+    return threads / plan->groups * plan->blocks * plan->vectors;
 }
 
 static bool keeps_row(const struct fib_norm_plan *plan)
@@ -40,6 +40,8 @@ static void assert_sound(const struct fib_norm_args *args)
     fib_norm_plan_name(&plan, name, sizeof name);
     assert_true(plan.threads >= 32 && plan.threads <= 1024 && plan.threads % 32 == 0);
     assert_true(plan.blocks >= 1 && plan.blocks <= 16);
+    assert_true(plan.groups >= 1 && plan.groups <= 4);
+    assert_int_equal(plan.kind == FIB_NORM_STREAM, plan.stages >= 2);
     if (args->cols % elements != 0)
         assert_int_equal(plan.kind, FIB_NORM_SCALAR);
     if (keeps_row(&plan) && capacity(&plan) * elements < args->cols)
@@ -116,7 +118,28 @@ static void test_names(void **state)
     assert_plan("cluster_v1", 16384, "cluster4x512_v1");
     assert_plan("cluster8_v2", 65536, "cluster8x512_v2");
     assert_plan("cluster8x256_v4", 65536, "cluster8x256_v4");
+    assert_plan("stream_v4", 8192, "stream2x256_v4");
+    assert_plan("stream_v4", 16384, "stream1x512_v4");
+    assert_plan("stream4x128_v4", 4096, "stream4x128_v4");
+    assert_plan("stream1_v2", 8192, "stream1x512_v2");
     assert_plan("scalar", 101, "scalar32");
+}
+
+/* Rows of FP8 results leave shared memory in pieces of 16 bytes. */
+static void test_streamed_codes_come_in_sixteens(void **state)
+{
+    (void)state;
+    struct fib_norm_plan plan = {0};
+    char reason[512] = "";
+    struct fib_norm_args args = args_of(9, 1000, FIB_NORM_BF16, false, false);
+    assert_true(fib_norm_find(&args, "stream_v4", &plan, reason, sizeof reason));
+    assert_int_equal(plan.stages, 16);
+    args.out_type = FIB_NORM_E4M3;
+    assert_false(fib_norm_find(&args, "stream_v4", &plan, reason, sizeof reason));
+    args.cols = 1008;
+    assert_true(fib_norm_find(&args, "stream_v4", &plan, reason, sizeof reason));
+    args.out = (void *)8;
+    assert_false(fib_norm_find(&args, "stream_v4", &plan, reason, sizeof reason));
 }
 
 static void assert_refused(const char *name, int64_t cols, bool adds, const char *part)
@@ -144,6 +167,10 @@ static void test_refusals_name_what_there_is(void **state)
     assert_refused("block_v8", 8192, true, "cannot hold a row");
     assert_refused("block_v4", 4097, false, "cannot hold a row");
     assert_refused("warp_v4", 1032, false, "cannot hold a row");
+    assert_refused("stream_v4", 16392, false, "cannot hold a row");
+    assert_refused("stream5x32_v4", 64, false, "cannot hold a row");
+    assert_refused("stream4x256_v4", 64, false, "cannot hold a row");
+    assert_refused("stream2x512_v4", 16384, false, "cannot hold a row"); /* ring of 2 x 2 rows */
 }
 
 int main(void)
@@ -153,6 +180,7 @@ int main(void)
         cmocka_unit_test(test_rows_of_a_block_are_read_once),
         cmocka_unit_test(test_misaligned_rows_go_element_by_element),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_streamed_codes_come_in_sixteens),
         cmocka_unit_test(test_refusals_name_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

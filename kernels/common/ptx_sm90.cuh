@@ -112,6 +112,48 @@ FIB_DEV void mbarrier_wait(uint32_t barrier, uint32_t parity)
              : "memory");
 }
 
+/* One copy engine request from device to shared memory; its bytes are counted on the barrier. Both
+ * addresses and `bytes` are multiples of 16. */
+FIB_DEV void bulk_load(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier)
+{
+    FIB_SM90("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+             "[%3];" ::"r"(to),
+             "l"(from), "r"(bytes), "r"(barrier)
+             : "memory");
+}
+
+/* The way back; belongs to the thread's next group of stores. What other threads wrote to `from`
+ * must have passed publish_to_copies() and a barrier. */
+FIB_DEV void bulk_store(void *to, uint32_t from, uint32_t bytes)
+{
+    FIB_SM90("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from),
+             "r"(bytes)
+             : "memory");
+}
+
+FIB_DEV void bulk_commit()
+{
+    FIB_SM90("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Until all but the last OPEN groups of this thread's stores have been read out of shared memory. */
+template <int OPEN> FIB_DEV void bulk_wait_read()
+{
+    FIB_SM90("cp.async.bulk.wait_group.read %0;" ::"n"(OPEN) : "memory");
+}
+
+/* Makes this thread's writes to shared memory visible to the copy engine. */
+FIB_DEV void publish_to_copies()
+{
+    FIB_SM90("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Barrier number `id` (0 is __syncthreads) of `threads` threads, whole warps. */
+FIB_DEV void group_barrier(uint32_t id, uint32_t threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 /* Stores into another block and counts the 4 bytes on that block's barrier. */
 FIB_DEV void store_remote(uint32_t address, float value, uint32_t barrier)
 {

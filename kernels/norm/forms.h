@@ -9,6 +9,11 @@
 extern "C" {
 #endif
 
+/* Most shared memory of a block for the rows of FIB_NORM_STREAM. */
+enum { FIB_NORM_RING_BYTES = 225 * 1024 };
+/* Shared memory of one row: x and, for forms that add, the residual. */
+size_t fib_norm_stage_bytes(const struct fib_norm_args *args);
+
 /* Launches one form, or with `load_only` prepares for it. 0 or the runtime's error number. */
 typedef int fib_norm_form_fn(const struct fib_norm_args *args, const struct fib_norm_plan *plan,
                              struct CUstream_st *stream, bool load_only);

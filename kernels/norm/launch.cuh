@@ -8,6 +8,7 @@
 
 #include "kernels/norm.h"
 #include "kernels/norm/rows.cuh"
+#include "kernels/norm/stream.cuh"
 
 namespace fib
 {
@@ -83,6 +84,17 @@ template <class Op> static const void *cluster_kernel(int vectors)
     return nullptr;
 }
 
+template <class Op> static const void *stream_kernel(int vectors)
+{
+    if (vectors == 1)
+        return (const void *)norm_stream<Op, 1>;
+    if (vectors == 2)
+        return (const void *)norm_stream<Op, 2>;
+    if (vectors == 4)
+        return (const void *)norm_stream<Op, 4>;
+    return nullptr;
+}
+
 template <class Op> static const void *kernel_of(const fib_norm_plan &plan)
 {
     switch (plan.kind) {
@@ -92,6 +104,8 @@ template <class Op> static const void *kernel_of(const fib_norm_plan &plan)
         return block_kernel<Op>(plan.vectors, plan.unroll, plan.early);
     case FIB_NORM_CLUSTER:
         return cluster_kernel<Op>(plan.vectors);
+    case FIB_NORM_STREAM:
+        return stream_kernel<Op>(plan.vectors);
     case FIB_NORM_LOOP:
         return (const void *)norm_loop<Op, true>;
     case FIB_NORM_SCALAR:
@@ -115,19 +129,22 @@ static norm_dev device_args(const fib_norm_args &args, const fib_norm_plan &plan
         a.lane_shift++;
     a.inv_cols = (float)(1.0 / (double)args.cols);
     a.eps = args.eps;
-    a.weight_offset = args.gemma ? 1.0f : 0.0f;
+    a.gemma = args.gemma;
     a.e5m2 = args.out_type == FIB_NORM_E5M2;
     a.dependent = args.dependent_launch;
+    a.groups = (uint32_t)plan.groups;
+    a.stages = (uint32_t)plan.stages;
     return a;
 }
 
-static inline int launch_grid(const void *kernel, norm_dev *a, unsigned grid,
+static inline int launch_grid(const void *kernel, norm_dev *a, unsigned grid, size_t shared_bytes,
                               const fib_norm_plan &plan, cudaStream_t stream)
 {
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(grid, 1, 1);
     config.blockDim = dim3((unsigned)plan.threads, 1, 1);
+    config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = attributes;
     if (plan.kind == FIB_NORM_CLUSTER) {
@@ -160,11 +177,41 @@ static inline int load_kernel(const void *kernel, const fib_norm_plan &plan)
     if (!kernel)
         return (int)cudaErrorInvalidDeviceFunction;
     cudaError_t e = cudaFuncGetAttributes(&attributes, kernel);
+    if (e == cudaSuccess && plan.kind == FIB_NORM_STREAM)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 FIB_NORM_RING_BYTES);
     if (e == cudaSuccess && plan.blocks > 8)
         e = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     if (e != cudaSuccess)
         (void)cudaGetLastError(); /* reported here, not by whoever asks next */
     return (int)e;
+}
+
+/* One block for each multiprocessor, fewer where there are not as many groups of rows. */
+template <class Op>
+static int launch_stream(const fib_norm_args &args, const fib_norm_plan &plan, cudaStream_t stream)
+{
+    const int64_t most_rows = 0x7fffffff;
+    int device = 0, units = 0;
+    cudaError_t e = cudaGetDevice(&device);
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device);
+    if (e != cudaSuccess)
+        return (int)e;
+    norm_dev a = device_args<Op>(args, plan);
+    const size_t shared_bytes =
+        (size_t)plan.groups * (size_t)plan.stages * fib_norm_stage_bytes(&args);
+    for (int64_t done = 0; done < args.rows; done += a.rows) {
+        a.rows = (uint32_t)(args.rows - done < most_rows ? args.rows - done : most_rows);
+        const unsigned needed = (a.rows - 1) / (unsigned)plan.groups + 1;
+        const unsigned grid = needed < (unsigned)units ? needed : (unsigned)units;
+        const int error = launch_grid(stream_kernel<Op>(plan.vectors), &a, grid, shared_bytes,
+                                      plan, stream);
+        if (error)
+            return error;
+        skip_rows(&a, a.rows, args.cols * vec_of<Op::IN>::bytes, args.cols * Op::OUT_BYTES);
+    }
+    return 0;
 }
 
 template <class Op>
@@ -180,7 +227,7 @@ static int launch(const fib_norm_args &args, const fib_norm_plan &plan, cudaStre
         const int64_t left = args.rows - done, all = (left - 1) / block_rows + 1;
         const int64_t blocks = all < most_blocks ? all : most_blocks;
         a.rows = (uint32_t)(left < blocks * block_rows ? left : blocks * block_rows);
-        const int error = launch_grid(kernel, &a, (unsigned)(blocks * plan.blocks), plan, stream);
+        const int error = launch_grid(kernel, &a, (unsigned)(blocks * plan.blocks), 0, plan, stream);
         if (error)
             return error;
         skip_rows(&a, a.rows, args.cols * vec_of<Op::IN>::bytes, args.cols * Op::OUT_BYTES);
@@ -193,7 +240,10 @@ template <class Op>
 static int run(const fib_norm_args *args, const fib_norm_plan *plan, cudaStream_t stream,
                bool load_only)
 {
-    return load_only ? load_kernel(kernel_of<Op>(*plan), *plan) : launch<Op>(*args, *plan, stream);
+    if (load_only)
+        return load_kernel(kernel_of<Op>(*plan), *plan);
+    return plan->kind == FIB_NORM_STREAM ? launch_stream<Op>(*args, *plan, stream)
+                                         : launch<Op>(*args, *plan, stream);
 }
 
 /* Plain and added forms that share their types. */

@@ -35,10 +35,20 @@ static const struct variant variants[] = {
     {"cluster_v2", FIB_NORM_CLUSTER, 2, 1, true, false, 512, 512},
     {"cluster_v4", FIB_NORM_CLUSTER, 4, 1, false, false, 512, 512},
     {"cluster_v8", FIB_NORM_CLUSTER, 8, 1, false, true, 512, 512},
+    {"stream_v1", FIB_NORM_STREAM, 1, 1, true, false, 1024, 1024},
+    {"stream_v2", FIB_NORM_STREAM, 2, 1, true, false, 1024, 512},
+    {"stream_v4", FIB_NORM_STREAM, 4, 1, true, false, 512, 512},
     {"loop", FIB_NORM_LOOP, 1, 1, false, false, 1024, 1024},
     {"scalar", FIB_NORM_SCALAR, 1, 1, false, false, 1024, 1024},
 };
-enum { VARIANT_COUNT = sizeof variants / sizeof variants[0], LANES = 32, MOST_BLOCKS = 16 };
+enum {
+    VARIANT_COUNT = sizeof variants / sizeof variants[0],
+    LANES = 32,
+    MOST_BLOCKS = 16,
+    MOST_GROUPS = 4,
+    MOST_STAGES = 16,
+    FEWEST_STAGES = 2
+};
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -96,7 +106,38 @@ static struct fib_norm_plan make_plan(const struct variant *v, int64_t threads, 
                                   .threads = (int)threads,
                                   .lanes = (int)lanes,
                                   .blocks = (int)blocks,
+                                  .groups = 1,
                                   .early = v->early};
+}
+
+size_t fib_norm_stage_bytes(const struct fib_norm_args *args)
+{
+    const int64_t row_bytes = args->cols / vector_elements(args) * 16;
+    return (size_t)round_up(row_bytes * (args->adds ? 2 : 1), 128);
+}
+
+/* STREAM: `threads` a group, 0 for as many as the row needs. The copy engine takes multiples of 16
+ * bytes, so a row of FP8 results has an even number of vectors. */
+static bool shape_stream(const struct fib_norm_args *args, const struct variant *v, int64_t threads,
+                         int64_t groups, struct fib_norm_plan *plan)
+{
+    const int64_t vecs = args->cols / vector_elements(args), needed = ceil_div(vecs, v->vectors);
+    const int64_t most = most_threads(args, v);
+    const bool fp8 = args->out_type == FIB_NORM_E4M3 || args->out_type == FIB_NORM_E5M2;
+    if (!threads)
+        threads = round_up(needed, LANES);
+    if (!groups)
+        groups = clamp(most / threads, 1, 2);
+    *plan = make_plan(v, threads * groups, LANES, 1);
+    plan->groups = (int)groups;
+    const int64_t stages =
+        FIB_NORM_RING_BYTES / (groups * (int64_t)fib_norm_stage_bytes(args));
+    plan->stages = (int)(stages < MOST_STAGES ? stages : MOST_STAGES);
+    if (getenv("FIB_STAGES") && atoi(getenv("FIB_STAGES")) < plan->stages)
+        plan->stages = atoi(getenv("FIB_STAGES"));
+    return stages >= FEWEST_STAGES && groups <= MOST_GROUPS && threads % LANES == 0 &&
+           threads >= needed && threads * groups <= most &&
+           !(fp8 && (args->cols % 16 != 0 || !is_aligned(args->out, 16)));
 }
 
 /* Launch shape of a variant with `threads` per block or lanes per row and `blocks` per row; 0
@@ -126,6 +167,8 @@ static bool shape(const struct fib_norm_args *args, const struct variant *v, int
         *plan = make_plan(v, most, lanes, 1);
         return lanes >= fit && lanes >= needed && lanes <= LANES && pow2_at_least(lanes) == lanes;
     }
+    if (v->kind == FIB_NORM_STREAM)
+        return shape_stream(args, v, threads, blocks, plan);
     const bool cluster = v->kind == FIB_NORM_CLUSTER;
     if (!blocks)
         blocks = cluster ? clamp(pow2_at_least(ceil_div(needed, most)), 2, MOST_BLOCKS) : 1;
@@ -251,7 +294,8 @@ static bool split_name(const char *name, char *base, size_t base_bytes, int64_t 
                        int64_t *threads)
 {
     const size_t letters = strcspn(name, "0123456789_");
-    const bool cluster = strncmp(name, "cluster", letters) == 0;
+    const bool cluster =
+        strncmp(name, "cluster", letters) == 0 || strncmp(name, "stream", letters) == 0;
     const char *rest = name + letters;
     char *end = NULL;
     *blocks = *threads = 0;
@@ -319,6 +363,10 @@ void fib_norm_plan_name(const struct fib_norm_plan *plan, char *name, size_t nam
         break;
     case FIB_NORM_CLUSTER:
         snprintf(name, name_bytes, "cluster%dx%d_v%d", plan->blocks, plan->threads, plan->vectors);
+        break;
+    case FIB_NORM_STREAM:
+        snprintf(name, name_bytes, "stream%dx%d_v%d", plan->groups, plan->threads / plan->groups,
+                 plan->vectors);
         break;
     case FIB_NORM_LOOP:
         snprintf(name, name_bytes, "loop%d", plan->threads);

@@ -38,13 +38,14 @@ struct norm_dev {
     void *out;
     uint32_t rows;
     uint32_t vecs; /* of a row; for SCALAR its elements */
-    float inv_cols, eps, weight_offset;
+    float inv_cols, eps;
+    uint32_t zero;      /* 0, all 32 bits unknown to the compiler */
     uint8_t lane_shift; /* WARP: log2 of a row's lanes */
-    uint8_t zero;       /* 0 */
-    bool e5m2, dependent;
+    bool gemma, e5m2, dependent;
     void *residual;
     const float *beta;
     const float *scale;
+    uint32_t groups, stages; /* STREAM: of a block, and rows under way in each */
 };
 
 /* A form of the computation. */
@@ -101,10 +102,11 @@ template <class Op, bool LAYER = Op::LAYER> struct weights {
     }
     FIB_DEV_MEMBER void get(const norm_dev &a, float *gain, float *) const
     {
+        const float offset = a.gemma ? 1.0f : 0.0f;
         widen<Op::IN>(packed, gain);
 #pragma unroll
         for (int j = 0; j < Op::N; j++)
-            gain[j] += a.weight_offset;
+            gain[j] += offset;
     }
 };
 
@@ -170,20 +172,23 @@ FIB_DEV float row_factor(float inverse_root, float inverse_scale)
     return isinf(f) && !isinf(inverse_root) ? 0x1.fffffep127f : f;
 }
 
+/* Layer norm rounds to bf16, then the quotient to bf16. A bf16 number divided by a power of two is a
+ * bf16 number again, but for quotients below 2^-126, which FP8 does not tell from 0. */
 template <class Op> FIB_DEV void quantise_layer(float *y, const quantiser &q)
 {
 #pragma unroll
-    for (int j = 0; j < Op::N; j += 2) {
+    for (int j = 0; j < Op::N; j += 2)
         widen2<BF16>(narrow2<BF16>(y[j], y[j + 1]), y + j);
-        if (q.exact) {
+    if (q.exact) {
+#pragma unroll
+        for (int j = 0; j < Op::N; j++)
             y[j] *= q.inverse;
-            y[j + 1] *= q.inverse;
-        } else {
-            y[j] = quotient_for_bf16(y[j], q);
-            y[j + 1] = quotient_for_bf16(y[j + 1], q);
-        }
-        widen2<BF16>(narrow2<BF16>(y[j], y[j + 1]), y + j);
+        return;
     }
+#pragma unroll
+    for (int j = 0; j < Op::N; j += 2)
+        widen2<BF16>(narrow2<BF16>(quotient_for_bf16(y[j], q), quotient_for_bf16(y[j + 1], q)),
+                     y + j);
 }
 
 /* `index` counts vectors from the first row. */
@@ -299,18 +304,23 @@ FIB_DEV float centre_and_square(kept<Op> (&h)[V], float mean, const bool (&live)
     return total;
 }
 
+/* The values to be stored for one vector of a row. */
 template <class Op>
-FIB_DEV void finish(const norm_dev &a, uint64_t at, const kept<Op> &h, const float *gain,
-                    const float *shift, float factor, const quantiser &q, bool live)
+FIB_DEV void normalise(const kept<Op> &h, const float *gain, const float *shift, float factor,
+                       const quantiser &q, float *y)
 {
-    float y[Op::N];
     h.get(y);
 #pragma unroll
     for (int j = 0; j < Op::N; j++)
         y[j] = Op::LAYER ? fmaf(y[j] * factor, gain[j], shift[j]) : y[j] * factor * gain[j];
     if (Op::LAYER)
         quantise_layer<Op>(y, q);
-    store_out<Op>(a, at, y, live);
+}
+
+template <class Op> FIB_DEV float factor_of(const norm_dev &a, float total, const quantiser &q)
+{
+    const float inverse_root = rsqrtf(fmaf(total, a.inv_cols, a.eps));
+    return Op::FP8 && !Op::LAYER ? row_factor(inverse_root, q.inverse) : inverse_root;
 }
 
 /* CHECK_ROWS: the last rows of the grid may not exist. */
@@ -365,10 +375,8 @@ FIB_DEV void norm_rows(const norm_dev &a, const place &p, Reduce &reduce)
     }
     float factor[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) {
-        const float inverse_root = rsqrtf(fmaf(total[u], a.inv_cols, a.eps));
-        factor[u] = Op::FP8 && !Op::LAYER ? row_factor(inverse_root, q.inverse) : inverse_root;
-    }
+    for (int u = 0; u < U; u++)
+        factor[u] = factor_of<Op>(a, total[u], q);
 #pragma unroll
     for (int i = 0; i < V; i++) {
         float gain[Op::N], shift[Op::N];
@@ -379,8 +387,9 @@ FIB_DEV void norm_rows(const norm_dev &a, const place &p, Reduce &reduce)
         for (int u = 0; u < U; u++) {
             h[u][i].forget(a.zero);
             const uint64_t row = p.row + u * p.row_step;
-            finish<Op>(a, row * a.vecs + p.first + i * STEP, h[u][i], gain, shift, factor[u], q,
-                       live[u][i]);
+            float y[Op::N];
+            normalise<Op>(h[u][i], gain, shift, factor[u], q, y);
+            store_out<Op>(a, row * a.vecs + p.first + i * STEP, y, live[u][i]);
         }
     }
 }
@@ -472,7 +481,7 @@ template <class Op, bool VECTOR> struct piece {
             gain[0] = ((const float *)a.weight)[at];
             shift[0] = a.beta[at];
         } else {
-            gain[0] = load1<Op::IN>(a.weight, at) + a.weight_offset;
+            gain[0] = load1<Op::IN>(a.weight, at) + (a.gemma ? 1.0f : 0.0f);
         }
     }
     FIB_DEV_MEMBER static void store(const norm_dev &a, uint64_t index, float *y, const quantiser &q)

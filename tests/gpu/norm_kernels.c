@@ -291,6 +291,10 @@ static void test_many_rows_and_long_rows(struct gpu_test *t)
         for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
             if (!t->small || k == 8)
                 run_form(t, f, shapes[k][0], shapes[k][1], "");
+    for (int f = 0; f < FORM_COUNT; f++) { /* rings that go round many times */
+        run_form(t, f, t->small ? 301 : 9001, 1024, "--variant stream4x128_v2");
+        run_form(t, f, t->small ? 301 : 9001, 1040, "--variant stream2x288_v1 --enable_pdl");
+    }
     run_line(t, "--routine rmsnorm --batch_size 3 --num_heads 5 --hidden_size 128", 0);
     run_line(t, "--routine gemma_rmsnorm --batch_size 2 --num_heads 33 --hidden_size 64", 0);
 }
@@ -323,6 +327,11 @@ static void test_variants(struct gpu_test *t)
         {"cluster8x128_v2", {8, 5000, 8192}, false},
         {"cluster16_v1", {8, 1000, 32768}, false},
         {"cluster_v8", {8, 1000, 65536}, true},
+        {"stream_v1", {16, 1008, 4096}, false},
+        {"stream_v2", {16, 1008, 4096}, false},
+        {"stream_v4", {16, 1008, 8192}, false},
+        {"stream4x32_v1", {16, 112, 128}, false},
+        {"stream1x512_v2", {16, 4080, 4096}, false},
         {"loop", {8, 1000, 20000}, false},
         {"scalar", {1, 1001, 20000}, false},
     };
