@@ -1,7 +1,6 @@
 /* Memory of the CUDA device: blocks, contents, copies, checksums, and walks over ring slots.
  *
- * Everything without a stream of its own runs on the legacy default stream, which the window stream
- * waits for and which waits for the window stream. */
+ * Everything without a stream of its own runs in the device's: fib_cuda_on(). */
 #include <math.h>
 #include <stdio.h>
 
