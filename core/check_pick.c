@@ -6,9 +6,9 @@
 #include "core/element.h"
 
 enum { SAMPLE_ROWS = 64, SAMPLE_ROWS_DEAR = 16 };
-/* An element costs 16 bytes of oracle and a comparison, about 10 ns: outputs up to here are checked
- * whole, of larger ones a sample. */
-static const double whole_elems = 0x1p24, sample_elems = 0x1p22;
+/* Fresh memory and a comparison cost an element as much time as 12 operations of the reference.
+ * That may take a 48th of the budget, and on machines of many cores no more than 64 MiB. */
+static const double flops_per_elem = 12 * 48, most_elems = 0x1p22;
 
 /* The rows chosen so far, and a stream of random numbers. */
 struct picker {
@@ -28,23 +28,24 @@ static double row_elems(const struct fib_problem *problem)
 }
 
 /* Rows of a sample: 64, fewer where they are dear, more where they cost next to nothing. */
-static int64_t sample_rows(const struct fib_problem *problem, double affordable)
+static int64_t sample_rows(const struct fib_problem *problem, double affordable, double elems)
 {
     if (!(affordable >= SAMPLE_ROWS))
         return affordable > SAMPLE_ROWS_DEAR ? (int64_t)affordable : SAMPLE_ROWS_DEAR;
-    const double cheap = fmin(affordable / 10, sample_elems / row_elems(problem));
+    const double cheap = fmin(affordable / 10, elems / row_elems(problem));
     return cheap > SAMPLE_ROWS ? (int64_t)cheap : SAMPLE_ROWS;
 }
 
 int64_t fib_check_row_limit(const struct fib_problem *problem, double flops_budget)
 {
     const int64_t rows = problem->row_count;
+    const double elems = fmin(most_elems, flops_budget / flops_per_elem);
     if (rows <= 0)
         return 0;
     if ((double)rows * problem->row_flops <= flops_budget &&
-        (double)rows * row_elems(problem) <= whole_elems)
+        (double)rows * row_elems(problem) <= elems)
         return rows;
-    const int64_t sample = sample_rows(problem, flops_budget / problem->row_flops);
+    const int64_t sample = sample_rows(problem, flops_budget / problem->row_flops, elems);
     return sample < rows ? sample : rows;
 }
 

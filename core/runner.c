@@ -14,8 +14,12 @@
 #include "core/session.h"
 #include "core/text.h"
 
-/* Seconds of all threads that each oracle pass of a case may take. */
-static const double oracle_seconds = 1.0;
+/* Seconds of all threads that the oracle's first pass over a case may take. */
+static double oracle_seconds(const struct fib_session *s)
+{
+    return s->kase->settings.quick ? 0.1 : 1.0;
+}
+
 static bool is_interrupted(const struct fib_runner *runner)
 {
     return runner->interrupted && runner->interrupted(runner->context);
@@ -171,10 +175,9 @@ static int64_t oracle_rows(const struct fib_session *s)
 {
     if (s->kase->settings.no_check)
         return 0;
-    const struct fib_device *const device = s->runner->device;
-    return fib_check_row_limit(
-        &s->problem,
-        fib_judge_flops_budget(&s->problem, oracle_seconds, fib_pool_thread_count(device->pool)));
+    const unsigned threads = fib_pool_thread_count(s->runner->device->pool);
+    return fib_check_row_limit(&s->problem,
+                               fib_judge_flops_budget(&s->problem, oracle_seconds(s), threads));
 }
 
 static double estimate_s(const struct fib_session *s)
@@ -559,7 +562,7 @@ static void check_again(struct fib_session *s)
         fail_all_error(s, &err);
         return;
     }
-    judge_arms(s, judge_again, oracle_seconds / 4, 1, is_timed);
+    judge_arms(s, judge_again, oracle_seconds(s) / 4, 1, is_timed);
 }
 
 /* Steps that need memory: everything between the candidates and the records. */
@@ -577,7 +580,7 @@ static void measure(struct fib_session *s)
     if (s->kase->settings.no_check)
         first_calls(s);
     else if (!is_lost(s))
-        judge_arms(s, judge_full, oracle_seconds, 0, fib_run_arm_is_sound);
+        judge_arms(s, judge_full, oracle_seconds(s), 0, fib_run_arm_is_sound);
     time_arms(s, device->ops->now_ms(device) - start_ms);
     if (!s->samples.series || is_lost(s))
         return;

@@ -594,7 +594,7 @@ static void unwritten_elements(void **state)
 
 /* ---- rows ---- */
 
-enum { ROW_ELEMS = 16384 }; /* 1024 rows may be checked whole, of more 256 */
+enum { ROW_ELEMS = 1000 }; /* with a budget of 1e9, 1736 rows */
 
 static int64_t pick(int64_t row_count, double row_flops, int64_t boundary, double budget,
                     uint64_t seed, int64_t *rows)
@@ -627,20 +627,21 @@ static bool holds(const int64_t *rows, int64_t count, int64_t row)
 static void rows_whole_or_sampled(void **state)
 {
     (void)state;
-    int64_t rows[1024];
+    int64_t rows[4200];
     assert_true(pick(0, 1.0, 0, 1e9, 1, rows) == 0);
     assert_true(pick(1, 1e12, 0, 1e9, 1, rows) == 1 && rows[0] == 0);
     assert_true(pick(1000, 1e6, 0, 1e9, 1, rows) == 1000 && rows[999] == 999);
-    assert_true(pick(1000, 0.0, 0, 0.0, 1, rows) == 1000);
-    assert_true(pick(1024, 0.0, 0, 1e9, 1, rows) == 1024);
-    assert_true(pick(1025, 1.0, 0, 1e9, 1, rows) == 256); /* too many elements */
-    assert_true(pick(1001, 1e6, 0, 1e9, 1, rows) == 100); /* a tenth of the time */
+    assert_true(pick(1736, 0.0, 0, 1e9, 1, rows) == 1736);
+    assert_true(pick(1738, 1.0, 0, 1e9, 1, rows) == 1736);  /* too many elements */
+    assert_true(pick(1736, 1.0, 0, 1e8, 1, rows) == 173);   /* of which a budget holds a share */
+    assert_true(pick(5000, 1.0, 0, 1e10, 1, rows) == 4194); /* and never more than 2^22 */
+    assert_true(pick(1001, 1e6, 0, 1e9, 1, rows) == 100);   /* a tenth of the time */
     assert_true(pick(1001, 2e6, 0, 1e9, 1, rows) == 64);
     assert_true(pick(1000, 2e7, 0, 1e9, 1, rows) == 50); /* 64 do not fit, 50 do */
     assert_true(pick(1000, 1e9, 0, 1e9, 1, rows) == 16); /* dear, but never fewer */
     assert_true(pick(10, 1e9, 0, 1e9, 1, rows) == 10);
     assert_true(pick(65, 2e7, 0, 1.2e9, 1, rows) == 60);
-    assert_true(pick(INT64_C(1) << 40, 10.0, 0, 1e9, 1, rows) == 256);
+    assert_true(pick(INT64_C(1) << 40, 10.0, 0, 1e9, 1, rows) == 1736);
 }
 
 static void rows_first_last_boundaries(void **state)

@@ -514,38 +514,6 @@ static void two_arms_run_a_b_b_a(void **state)
     fib_samples_free(&samples);
 }
 
-static double warmup_on(struct fib_device *device, const struct fib_sample_rules *rules)
-{
-    struct fib_samples samples;
-    struct fib_error err = {0};
-    struct fib_arm arm;
-    struct probe probe;
-    make_arms(1, &arm, &probe, NULL);
-    assert_int_equal(fib_sample_run(device, &arm, 1, rules, &samples, &err), FIB_OK);
-    const double warmup_ms = samples.series[0].warmup_ms;
-    assert_true(samples.series[0].settled);
-    fib_samples_free(&samples);
-    return warmup_ms;
-}
-
-/* The device's clocks are up when it has just worked for another case, not after a pause. */
-static void the_next_case_finds_a_warm_device(void **state)
-{
-    (void)state;
-    const double call_ms = 0.01;
-    struct fib_device *device = open_fake(&call_ms, 1);
-    struct fib_sample_rules rules = usual_rules();
-    assert_true(warmup_on(device, &rules) > 20);
-    assert_true(warmup_on(device, &rules) < 5);
-    fib_device_fake_advance(device, 60);
-    assert_true(warmup_on(device, &rules) < 5);
-    fib_device_fake_advance(device, 101);
-    assert_true(warmup_on(device, &rules) > 20);
-    rules.sustained = true;
-    assert_true(warmup_on(device, &rules) >= 2000);
-    fib_device_close(&device);
-}
-
 static void arms_keep_equal_counts(void **state)
 {
     (void)state;
@@ -813,7 +781,6 @@ int main(void)
         cmocka_unit_test(every_slot_equally_often),
         cmocka_unit_test(short_windows_walk_through_the_ring),
         cmocka_unit_test(two_arms_run_a_b_b_a),
-        cmocka_unit_test(the_next_case_finds_a_warm_device),
         cmocka_unit_test(arms_keep_equal_counts),
         cmocka_unit_test(case_49_orders_are_balanced),
         cmocka_unit_test(case_45_slow_samples_are_kept),

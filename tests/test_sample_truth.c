@@ -393,6 +393,39 @@ static void sampling_waits_for_a_verdict(void **state)
     assert_true(open_count >= 12);
 }
 
+static double warmup_on(struct fib_device *device, const struct fib_sample_rules *rules)
+{
+    struct fib_samples samples;
+    struct fib_error err = {0};
+    const struct fib_arm arm = {.label = "a", .call = take_scripted_time};
+    assert_int_equal(fib_sample_run(device, &arm, 1, rules, &samples, &err), FIB_OK);
+    const double warmup_ms = samples.series[0].warmup_ms;
+    assert_true(samples.series[0].settled);
+    fib_samples_free(&samples);
+    return warmup_ms;
+}
+
+/* The device's clocks are up when it has just worked for another case, not after a pause. */
+static void the_next_case_finds_a_warm_device(void **state)
+{
+    (void)state;
+    const double call_ms = 0.01;
+    const struct fib_fake_script script = {.call_ms = &call_ms, .call_count = 1};
+    struct fib_device *device = NULL;
+    open_script(&script, &device);
+    struct fib_sample_rules rules = usual_rules();
+    rules.warmup_calls = FIB_UNSET_I64;
+    assert_true(warmup_on(device, &rules) > 20);
+    assert_true(warmup_on(device, &rules) < 5);
+    fib_device_fake_advance(device, 60);
+    assert_true(warmup_on(device, &rules) < 5);
+    fib_device_fake_advance(device, 101);
+    assert_true(warmup_on(device, &rules) > 20);
+    rules.sustained = true;
+    assert_true(warmup_on(device, &rules) >= 2000);
+    fib_device_close(&device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +438,7 @@ int main(void)
         cmocka_unit_test(coarse_tick_ends_the_run),
         cmocka_unit_test(equal_ticks_are_ties),
         cmocka_unit_test(sampling_waits_for_a_verdict),
+        cmocka_unit_test(the_next_case_finds_a_warm_device),
     };
     return cmocka_run_group_tests_name("sample_truth", tests, NULL, NULL);
 }

@@ -130,8 +130,7 @@ static bool shape_stream(const struct fib_norm_args *args, const struct variant 
         groups = clamp(most / threads, 1, 2);
     *plan = make_plan(v, threads * groups, LANES, 1);
     plan->groups = (int)groups;
-    const int64_t stages =
-        FIB_NORM_RING_BYTES / (groups * (int64_t)fib_norm_stage_bytes(args));
+    const int64_t stages = FIB_NORM_RING_BYTES / (groups * (int64_t)fib_norm_stage_bytes(args));
     plan->stages = (int)(stages < MOST_STAGES ? stages : MOST_STAGES);
     if (getenv("FIB_STAGES") && atoi(getenv("FIB_STAGES")) < plan->stages)
         plan->stages = atoi(getenv("FIB_STAGES"));
